@@ -1,0 +1,52 @@
+/**
+ * What a provider's answer says about its capacity: the vocabulary that the edge (`src/evidence`)
+ * speaks and the core decides with. Never any text of the answer itself.
+ */
+
+/** The most specific dimension that a provider named. `not-capacity` says nothing about scheduling. */
+export const evidenceKinds = [
+  'acceleration',
+  'concurrency',
+  'input-tokens-per-minute',
+  'output-tokens-per-minute',
+  'tokens-per-minute',
+  'tokens-per-day',
+  'requests-per-minute',
+  'requests-per-day',
+  'overloaded',
+  'quota-exhausted',
+  'unknown-rate-limit',
+  'not-capacity',
+] as const
+export type EvidenceKind = (typeof evidenceKinds)[number]
+
+/** How much the evidence licenses holding: this model on this credential, the whole credential, or the host for everyone. */
+export const evidenceScopes = ['model', 'credential', 'provider'] as const
+export type EvidenceScope = (typeof evidenceScopes)[number]
+
+/** Numbers that the provider stated in passing. All optional, all finite, non-negative. */
+export interface EvidenceFacts {
+  /** Ceiling in force now, in `unit` (tokens per minute unless said otherwise). */
+  readonly currentLimit?: number
+  /** Ceiling that the provider announced for its next step. */
+  readonly nextLimit?: number
+  /** The limit that was exceeded, in `unit`. */
+  readonly limit?: number
+  /** Of the limit, used already. */
+  readonly used?: number
+  /** What this request asked for. */
+  readonly requested?: number
+  /** Measured usage that the provider reports (used + requested). */
+  readonly actual?: number
+  readonly unit?: string
+}
+
+export interface Evidence {
+  readonly kind: EvidenceKind
+  readonly scope: EvidenceScope
+  /** What the provider states, milliseconds from receipt, rounded up; null when it states nothing. Never policy. */
+  readonly retryAfterMs: number | null
+  /** The same request can succeed later with no operator action and no change. */
+  readonly retryable: boolean
+  readonly facts: EvidenceFacts
+}
