@@ -50,3 +50,18 @@ export interface Evidence {
   readonly retryable: boolean
   readonly facts: EvidenceFacts
 }
+
+/** What a provider's headers show of one limit. */
+export interface LimitReading {
+  readonly dimension:
+    | 'requests-per-minute'
+    | 'requests-per-day'
+    | 'tokens-per-minute'
+    | 'tokens-per-day'
+    | 'input-tokens-per-minute'
+    | 'output-tokens-per-minute'
+  readonly limit: number | null
+  readonly remaining: number | null
+  /** Epoch milliseconds at which the limit is fully replenished. */
+  readonly resetAtMs: number | null
+}

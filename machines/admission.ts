@@ -1,0 +1,305 @@
+/** May this call go now? Grants permits, one pass per event and per state entered. */
+import { HashMap } from 'effect'
+import { type Cost, charge, fitsAt } from './budget.ts'
+import type { PriorityClass } from './call.ts'
+import {
+  adjust,
+  count,
+  type Draft,
+  type InFlight,
+  lookup,
+  type ScopeContext,
+  type Waiting,
+} from './context.ts'
+import type { DeferReason, GrantReason } from './decision.ts'
+import {
+  enterFlight,
+  headOf,
+  leaveBacklog,
+  nextAuxiliary,
+  ringFront,
+  served,
+  unservedSince,
+} from './fairness.ts'
+import * as pacing from './pacing.ts'
+import { reserveOf } from './policy.ts'
+import { peek, pop, push } from './queue.ts'
+import * as ramp from './ramp.ts'
+
+export const costOfCall = ({ call }: Pick<Waiting, 'call'>): Cost => ({
+  requests: 1,
+  inputTokens: call.inputTokens,
+  outputTokens: call.outputTokens,
+})
+
+/** Whether the gate is closed for a primary: one waits, or the policy still holds it for one that runs, or for its turn. */
+export const primaryWanted = ({ policy, counts, heldTurns }: ScopeContext): boolean =>
+  counts.primaryWaiting > 0 ||
+  heldTurns > 0 ||
+  (policy.hold === 'untilSettled' && counts.primaryInFlight > 0) ||
+  (policy.hold === 'untilAccepted' && counts.primaryUnaccepted > 0)
+
+/** Places that auxiliaries may fill: capacity less reserve, half of it (never 0) while a primary was admitted just now. */
+export const auxiliaryPlaces = ({ policy, primaryGrantedAt, at }: ScopeContext): number => {
+  const places = policy.capacity - reserveOf(policy)
+  const squeezed = policy.squeezeMs > 0 && primaryGrantedAt > 0 && at < primaryGrantedAt + policy.squeezeMs
+  return squeezed ? Math.max(1, Math.floor(places / 2)) : places
+}
+
+export const waitsForProvider = ({ wait, at }: ScopeContext): boolean => wait !== null && at < wait.untilMs
+
+const pauseOf = (context: ScopeContext, priorityClass: PriorityClass): pacing.Pace =>
+  context.pacing[priorityClass] ?? pacing.steady
+
+/** Whether primaries have kept the longest unserved principal for `maxDeferralMs`. */
+export const overdue = (context: ScopeContext): boolean => {
+  const { at, policy, primaryOwed, quantumEndedAt } = context
+  const since = unservedSince(context)
+  if (since === null || at < since + policy.maxDeferralMs) return false
+  // Quanta and primaries take turns, unless the primary cannot go for that long itself.
+  return !primaryOwed || at >= quantumEndedAt + policy.maxDeferralMs
+}
+
+/** Why no auxiliary may go whichever it is, or null. Whether the gate is open is the state's business. */
+export const auxiliaryObstacle = (context: ScopeContext): DeferReason | null => {
+  const { counts, policy } = context
+  if (waitsForProvider(context)) return 'provider-wait'
+  if (counts.places >= policy.capacity) return 'capacity-full'
+  // Every class in flight counts against the auxiliaries' places, as in the Edict's gate; but a
+  // quantum that is due must not wait for a time when no primary runs, which may never come.
+  const taken = primaryWanted(context) ? counts.auxiliaryInFlight : counts.places
+  if (taken >= auxiliaryPlaces(context)) return 'reserve-kept'
+  return context.foregroundActive && !overdue(context) ? 'foreground-active' : null
+}
+
+/** The front of the ring cannot go for a reason that lies outside this scope's own places. */
+const quantumBlocked = (context: ScopeContext): boolean => {
+  const obstacle = auxiliaryObstacle(context)
+  if (obstacle !== null) return obstacle !== 'capacity-full' && obstacle !== 'reserve-kept'
+  const front = ringFront(context)
+  return front === null || auxiliaryMisfit(context, front) !== null
+}
+
+/** A principal's quantum comes before the next primary, and can be served now. */
+export const fairnessDue = (context: ScopeContext): boolean =>
+  context.counts.auxiliaryWaiting > 0 &&
+  overdue(context) &&
+  primaryWanted(context) &&
+  auxiliaryObstacle(context) === null &&
+  !quantumBlocked(context)
+
+/** The drain makes way for a primary: nothing is overdue, or its quantum is spent, or cannot be served. */
+export const primaryDue = (context: ScopeContext): boolean =>
+  primaryWanted(context) &&
+  (context.counts.auxiliaryWaiting === 0 ||
+    !overdue(context) ||
+    quantumSpent(context) ||
+    quantumBlocked(context))
+
+/** Why this auxiliary does not fit, though the lane may go; null when it does. */
+export const auxiliaryMisfit = (context: ScopeContext, waiting: Waiting): 'pacing' | 'budget' | null => {
+  if (pacing.paceAllows(pauseOf(context, waiting.call.priorityClass), context.at) === 'wait') return 'pacing'
+  return fitsAt(context.budget, costOfCall(waiting), context.at) > context.at ? 'budget' : null
+}
+
+/** When this primary may be tried, epoch milliseconds: what the provider said, the budget and the ramp allow. */
+export const primaryFitsAt = (context: ScopeContext, waiting: Waiting): number => {
+  const { at, wait, policy } = context
+  const pace = pauseOf(context, waiting.call.priorityClass)
+  return Math.max(
+    at,
+    wait?.untilMs ?? 0,
+    pace.refusals > 0 ? pace.pausedUntilMs : 0,
+    fitsAt(context.budget, costOfCall(waiting), at),
+    ramp.tryAt(context.ramp, waiting.call.inputTokens, policy.quietWindowMs, at),
+  )
+}
+
+/** The primary whose turn it is: lowest rank, then first come. */
+export const nextPrimary = (
+  context: ScopeContext,
+): { readonly waiting: Waiting; readonly rank: number } | null => {
+  for (let rank = 0; rank < context.primaries.length; rank += 1) {
+    const found = headOf(context, context.primaries[rank]!)
+    if (found !== null) return { waiting: found.head, rank }
+  }
+  return null
+}
+
+/** Moves a waiting call into flight and says so. */
+const grant = (draft: Draft, waiting: Waiting, reason: GrantReason, borrowed = false): void => {
+  const { call, seq, submittedAt } = waiting
+  const granted: InFlight = {
+    call,
+    seq,
+    submittedAt,
+    attempts: waiting.attempts + 1,
+    grantedAt: draft.at,
+    stage: 'admitted',
+    grant: reason,
+    preempted: false,
+    borrowed,
+  }
+  draft.waiting = HashMap.remove(draft.waiting, call.id)
+  draft.inFlight = HashMap.set(draft.inFlight, call.id, granted)
+  draft.grants = {
+    ...draft.grants,
+    [call.lane]: push(draft.grants[call.lane], { seq, id: call.id, grantedAt: draft.at }),
+  }
+  draft.budget = charge(draft.budget, costOfCall(waiting), draft.at)
+  draft.ramp = ramp.use(draft.ramp, call.inputTokens, draft.at)
+  countGrant(draft, granted)
+  takeProbe(draft, call.id, call.priorityClass)
+  const fresh = draft.unannounced.includes(call.id)
+  if (fresh) draft.unannounced = draft.unannounced.filter((id) => id !== call.id)
+  const verdict = fresh && waiting.attempts === 0 ? 'admit' : 'release'
+  draft.decisions.push({ callId: call.id, verdict, reason, at: draft.at, state: draft.state })
+}
+
+const inTheWay = ({ call, grant }: InFlight): boolean =>
+  call.lane === 'auxiliary' && grant !== 'dependency' && grant !== 'nested'
+
+/** The counts that a call in flight adds, as signs for entering (1) or leaving (-1). */
+export const countFlight = (draft: Draft, flight: InFlight, sign: 1 | -1): void => {
+  const primary = flight.call.lane === 'primary'
+  adjust(draft, {
+    places: flight.borrowed ? 0 : sign,
+    primaryInFlight: primary ? sign : 0,
+    primaryUnaccepted: primary && flight.stage !== 'accepted' ? sign : 0,
+    auxiliaryInFlight: primary ? 0 : sign,
+    auxiliaryInTheWay: inTheWay(flight) ? sign : 0,
+  })
+}
+
+const countGrant = (draft: Draft, flight: InFlight): void => {
+  const primary = flight.call.lane === 'primary'
+  countFlight(draft, flight, 1)
+  adjust(draft, {
+    primaryWaiting: primary ? -1 : 0,
+    primaryReady: primary ? -1 : 0,
+    auxiliaryWaiting: primary ? 0 : -1,
+  })
+  count(draft, 'granted')
+  if (flight.grant === 'dependency' || flight.grant === 'nested') count(draft, 'dependencyGrants')
+  if (primary) draft.primaryGrantedAt = draft.at
+  if (draft.episode === null) return
+  draft.episode = primary
+    ? {
+        ...draft.episode,
+        primariesAdmitted: draft.episode.primariesAdmitted + 1,
+        primaryWaitMaxMs: Math.max(draft.episode.primaryWaitMaxMs, draft.at - flight.submittedAt),
+      }
+    : { ...draft.episode, auxiliariesReleased: draft.episode.auxiliariesReleased + 1 }
+  if (primary) draft.primaryOwed = false
+}
+
+const takeProbe = (draft: Draft, callId: string, priorityClass: PriorityClass): void => {
+  const pace = draft.pacing[priorityClass]
+  if (pace !== undefined && pacing.paceAllows(pace, draft.at) === 'probe') {
+    draft.pacing = { ...draft.pacing, [priorityClass]: { ...pace, probe: callId } }
+  }
+}
+
+const passUrgent = (draft: Draft): void => {
+  while (draft.urgent.size > 0 && draft.counts.places < draft.policy.capacity && !waitsForProvider(draft)) {
+    const place = peek(draft.urgent)!
+    const waiting = lookup(draft.waiting, place.id)
+    draft.urgent = pop(draft.urgent)
+    if (waiting === undefined || waiting.seq !== place.seq) continue
+    if (waiting.call.lane === 'auxiliary') enterFlight(draft, waiting.call.principal)
+    grant(draft, waiting, 'dependency')
+  }
+}
+
+const passPrimaries = (draft: Draft): void => {
+  if (fairnessDue(draft)) return
+  draft.phase = { ...draft.phase, quietUntilMs: 0 }
+  while (draft.counts.places < draft.policy.capacity && draft.counts.primaryReady > 0) {
+    const next = nextPrimary(draft)
+    if (next === null) return
+    const fits = primaryFitsAt(draft, next.waiting)
+    if (fits > draft.at) {
+      draft.phase = { ...draft.phase, quietUntilMs: fits }
+      return
+    }
+    const queue = headOf(draft, draft.primaries[next.rank]!)!.queue
+    draft.primaries = draft.primaries.map((other, rank) => (rank === next.rank ? pop(queue) : other))
+    grant(draft, next.waiting, 'primary')
+  }
+}
+
+/** How often a head that does not fit yet is passed over before its room is kept for it. */
+const maxBypass = 2
+
+/** Takes the head's turn away for another, at most `maxBypass` times for the same head. */
+const passOver = (draft: Draft, head: Waiting): Waiting | null => {
+  const before = draft.bypass?.callId === head.call.id ? draft.bypass.count : 0
+  if (before >= maxBypass) return null
+  const other = nextAuxiliary(draft, (waiting) => auxiliaryMisfit(draft, waiting) !== null)
+  if (other !== null) draft.bypass = { callId: head.call.id, count: before + 1 }
+  return other
+}
+
+/** Opens the next window of the metered drain when the last one has passed. False while the window's quantum is spent. */
+const paceAllowsDrain = (draft: Draft): boolean => {
+  if (draft.at >= draft.drain.windowStartMs + draft.policy.drainIntervalMs) {
+    draft.drain = { ...draft.drain, windowStartMs: draft.at, windowTokens: 0 }
+  }
+  return draft.drain.windowTokens < draft.policy.quantumTokens
+}
+
+/** A quantum is spent: enough for a turn that began while a primary was pending. */
+export const quantumSpent = ({ drain, policy }: ScopeContext): boolean =>
+  drain.servedTokens >= policy.quantumTokens
+
+const passAuxiliaries = (draft: Draft): void => {
+  const metered = draft.state === 'auxiliaryDraining'
+  const wanted = primaryWanted(draft)
+  if (wanted && !metered) return
+  while (draft.counts.auxiliaryWaiting > 0 && auxiliaryObstacle(draft) === null) {
+    if (metered && (!paceAllowsDrain(draft) || (wanted && quantumSpent(draft)))) return
+    const head = nextAuxiliary(draft)
+    if (head === null) return
+    const chosen = auxiliaryMisfit(draft, head) === null ? head : passOver(draft, head)
+    if (chosen === null) return
+    served(draft, chosen)
+    if (draft.bypass?.callId === chosen.call.id) draft.bypass = null
+    const cost = Math.max(1, chosen.call.inputTokens)
+    const { windowStartMs, windowTokens, servedTokens } = draft.drain
+    if (metered) {
+      draft.drain = { windowStartMs, windowTokens: windowTokens + cost, servedTokens: servedTokens + cost }
+    }
+    grant(draft, chosen, metered ? (wanted ? 'fairness' : 'drain') : 'open')
+  }
+}
+
+/** A child of a running call borrows its parent's place, one child at a time: the parent waits for it. */
+export const lend = (draft: Draft, parentId: string): void => {
+  const parent = lookup(draft.inFlight, parentId)
+  const children = lookup(draft.nested, parentId)
+  if (parent === undefined || children === undefined || children.lent !== null) return
+  let queue = children.queue
+  for (let place = peek(queue); place !== undefined; place = peek(queue)) {
+    queue = pop(queue)
+    const waiting = lookup(draft.waiting, place.id)
+    if (waiting === undefined || waiting.seq !== place.seq) continue
+    if (waiting.call.lane === 'auxiliary') {
+      if (!waiting.urgent) leaveBacklog(draft, waiting.call.principal)
+      enterFlight(draft, waiting.call.principal)
+    }
+    draft.nested = HashMap.set(draft.nested, parentId, { queue, lent: place.id })
+    grant(draft, waiting, 'nested', true)
+    return
+  }
+  draft.nested = HashMap.remove(draft.nested, parentId)
+}
+
+/** Grants everything that may go in its state now. */
+export const pass = (draft: Draft): void => {
+  passUrgent(draft)
+  if (draft.state === 'quietRamp.admitting' || draft.state === 'quietRamp.active') passPrimaries(draft)
+  else if (draft.state === 'quietRamp.quiet') {
+    const next = nextPrimary(draft)
+    draft.phase = { ...draft.phase, quietUntilMs: next === null ? 0 : primaryFitsAt(draft, next.waiting) }
+  } else if (draft.state !== 'primaryPending') passAuxiliaries(draft)
+}

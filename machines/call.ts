@@ -1,0 +1,62 @@
+import { Schema } from 'effect'
+import { decodeOrThrow, integer, text } from './invalid.ts'
+
+/** Wire names of the priority classes, highest first. */
+export const priorityClasses = ['interactive', 'orchestration', 'hydration', 'background_ingestion'] as const
+export type PriorityClass = (typeof priorityClasses)[number]
+
+/** Lower rank goes first. Hydration (loading the toolset) ranks with orchestration: nothing can orchestrate before it. */
+export const priorityRanks: Readonly<Record<PriorityClass, number>> = {
+  interactive: 0,
+  orchestration: 1,
+  hydration: 1,
+  background_ingestion: 3,
+}
+
+/** What an untagged call counts as. */
+export const untaggedClass: PriorityClass = 'orchestration'
+
+export const lanes = ['primary', 'auxiliary'] as const
+export type Lane = (typeof lanes)[number]
+
+/** Only background ingestion yields; every other class is primary unless the caller states its lane. */
+export const laneOfClass = (priorityClass: PriorityClass): Lane =>
+  priorityClass === 'background_ingestion' ? 'auxiliary' : 'primary'
+
+/** Largest token count that any field takes: far above every model's window, far below lost precision in sums. */
+export const maxTokens = 1_000_000_000
+
+/** Latest epoch milliseconds that a `Date` can hold. */
+export const maxEpochMs = 8_640_000_000_000_000
+
+export const CallSchema = Schema.Struct({
+  id: text(1, 256),
+  /** One turn may make several calls (tool rounds, retries). */
+  turnId: Schema.NullOr(text(1, 256)),
+  lane: Schema.Literals(lanes),
+  priorityClass: Schema.Literals(priorityClasses),
+  principal: text(1, 256),
+  /** Estimated input tokens. */
+  inputTokens: integer(0, maxTokens),
+  /** Estimated output tokens; 0 when unknown. */
+  outputTokens: integer(0, maxTokens),
+  /** Epoch milliseconds after which nobody wants the answer, waiting or running. */
+  deadlineAt: Schema.NullOr(integer(0, maxEpochMs)),
+  /** Calls that this one's caller waits for: they are let through a closed gate. */
+  dependsOn: Schema.Array(text(1, 256)),
+  /** The call in whose permit this one was made, if any: it may borrow that permit's place. */
+  parentId: Schema.NullOr(text(1, 256)),
+})
+
+/** One dispatch to the provider, without any of its content. */
+export type Call = typeof CallSchema.Type
+
+/** Checks a call at the door. Throws `InvalidInput`. */
+export const parseCall = (input: unknown): Call => decodeOrThrow(CallSchema, 'call', input)
+
+/** Tokens that a provider reported. Null fields were not reported. */
+export interface Usage {
+  /** Input tokens as the provider's limiter counts them. */
+  readonly inputTokens: number | null
+  readonly outputTokens: number | null
+}

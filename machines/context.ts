@@ -1,0 +1,272 @@
+import { HashMap, Option } from 'effect'
+import { type Budget, declare } from './budget.ts'
+import type { Call, Lane, PriorityClass } from './call.ts'
+import type { Decision, DeferReason, EpisodeSummary, GrantReason, ScopeState } from './decision.ts'
+import type { Outcome } from './event.ts'
+import type { Heap } from './heap.ts'
+import type { Pace } from './pacing.ts'
+import { noLimits, type Policy } from './policy.ts'
+import { empty, type Queue } from './queue.ts'
+import { emptyRamp, type Ramp } from './ramp.ts'
+
+/** A call's place: its number in order of submission. It keeps it through every refusal and preemption. */
+export interface Place {
+  readonly seq: number
+  readonly id: string
+}
+
+/** A call that waits. */
+export interface Waiting {
+  readonly call: Call
+  readonly seq: number
+  readonly submittedAt: number
+  /** Dispatches so far. */
+  readonly attempts: number
+  readonly reason: DeferReason
+  /** Auxiliary that is let through a closed gate. */
+  readonly urgent: boolean
+  /** Ids that must end first; empty when it stands in its queue. */
+  readonly waitsFor: ReadonlyArray<string>
+  /** Epoch milliseconds at which it expires unless its owner claims it; null when it has one. */
+  readonly unclaimedUntilMs: number | null
+}
+
+/** A call that holds a permit. */
+export interface InFlight {
+  readonly call: Call
+  readonly seq: number
+  readonly submittedAt: number
+  /** This dispatch included. */
+  readonly attempts: number
+  readonly grantedAt: number
+  readonly stage: 'admitted' | 'dispatched' | 'accepted'
+  readonly grant: GrantReason
+  /** The cancel policy asked for its place back. */
+  readonly preempted: boolean
+  /** Borrows the place of its parent, so it takes none of its own. */
+  readonly borrowed: boolean
+}
+
+/** One principal's part of the auxiliary lane. */
+export interface Principal {
+  readonly queue: Queue<Place>
+  readonly waiting: number
+  readonly inFlight: number
+  /** Input tokens that its turns have left over (deficit round robin). */
+  readonly deficitTokens: number
+  /** Epoch milliseconds of its last release; the starvation clock starts here or at its head's submission. */
+  readonly servedAt: number
+}
+
+export interface Counters {
+  readonly submitted: number
+  readonly granted: number
+  readonly completed: number
+  readonly refusedByProvider: number
+  readonly lateSettlements: number
+  readonly lateEvidence: number
+  readonly dependencyGrants: number
+  readonly fairnessQuanta: number
+  readonly preemptions: number
+  readonly abandoned: number
+  readonly unknownOutcomes: number
+  readonly expired: number
+  readonly rejected: number
+}
+
+/** How a call that is no longer live ended. */
+export type Ending = Outcome | 'withdrawn' | 'rejected' | 'expired'
+
+/** Everything a scope knows. Plain and persistent: every event makes a new one and leaves the old one as it was. */
+export interface ScopeContext {
+  readonly scope: string
+  readonly policy: Policy
+  /** The statechart's state, so that everything can be derived from the context alone. */
+  readonly state: ScopeState
+  /** Time of the newest event, epoch milliseconds; a clock that jumps back does not take it back. */
+  readonly at: number
+  readonly nextSeq: number
+  readonly waiting: HashMap.HashMap<string, Waiting>
+  readonly inFlight: HashMap.HashMap<string, InFlight>
+  readonly counts: Counts
+  /** Primaries by rank (0 to 3), first come first served within a rank. */
+  readonly primaries: ReadonlyArray<Queue<Place>>
+  /** Auxiliaries that a primary depends on, or that were promoted. */
+  readonly urgent: Queue<Place>
+  readonly principals: HashMap.HashMap<string, Principal>
+  /** Principals with a backlog, in the order of their turns. */
+  readonly ring: Queue<string>
+  /** The head that is passed over because it does not fit yet, and how often it was. */
+  readonly bypass: { readonly callId: string; readonly count: number } | null
+  /** Order of submission per lane, for timeouts; may hold calls that are gone. */
+  readonly arrivals: Readonly<Record<Lane, Queue<Place>>>
+  /** Order of grants per lane, for timeouts; may hold calls that are gone. */
+  readonly grants: Readonly<Record<Lane, Queue<Place & { readonly grantedAt: number }>>>
+  readonly deadlines: Heap | null
+  readonly unclaimed: Heap | null
+  /** Waiting primaries by the id that they wait for. */
+  readonly dependents: HashMap.HashMap<string, ReadonlyArray<string>>
+  /** Ids let through when they come, because a primary named them before they were submitted. */
+  readonly expected: HashMap.HashMap<string, number>
+  readonly turns: HashMap.HashMap<string, Turn>
+  readonly heldTurns: number
+  readonly foregroundActive: boolean
+  readonly budget: Budget
+  readonly ramp: Ramp
+  /** Epoch milliseconds until which the provider asked the whole scope to wait, and what for. */
+  readonly wait: { readonly untilMs: number; readonly kind: string } | null
+  readonly pacing: Readonly<Partial<Record<PriorityClass, Pace>>>
+  /** Deadlines of the present state, epoch milliseconds. */
+  readonly phase: Phase
+  readonly drain: Drain
+  /** Calls granted places of their parents: the waiting children of a running call, and the one it lent its place to. */
+  readonly nested: HashMap.HashMap<string, { readonly queue: Queue<Place>; readonly lent: string | null }>
+  /** Ids that came, or came back, with this event and have not been told that they wait. */
+  readonly unannounced: ReadonlyArray<string>
+  /** A quantum was served while a primary was pending: the next primary goes before the next quantum. */
+  readonly primaryOwed: boolean
+  readonly quantumEndedAt: number
+  readonly primaryGrantedAt: number
+  readonly episode: Omit<EpisodeSummary, 'endedAt'> | null
+  /** Two generations of ended ids: looked up in both, the older one is dropped when the newer is full. */
+  readonly ended: readonly [HashMap.HashMap<string, Ending>, HashMap.HashMap<string, Ending>]
+  readonly counters: Counters
+  /** What the last event decided; emitted, then replaced by the next event. */
+  readonly decisions: ReadonlyArray<Decision>
+  /** Summary of an episode that the last event ended. */
+  readonly summary: EpisodeSummary | null
+}
+
+/** The metered drain since its state was entered. */
+export interface Drain {
+  /** Epoch milliseconds. */
+  readonly windowStartMs: number
+  readonly windowTokens: number
+  readonly servedTokens: number
+}
+
+export interface Turn {
+  readonly betweenRounds: 'hold' | 'yield'
+  readonly beganAt: number
+}
+
+export interface Counts {
+  readonly primaryWaiting: number
+  /** Primaries that stand in their queue, not waiting for a dependency. */
+  readonly primaryReady: number
+  readonly primaryInFlight: number
+  readonly primaryUnaccepted: number
+  readonly auxiliaryWaiting: number
+  readonly auxiliaryInFlight: number
+  /** Auxiliaries in flight that a primary must wait for: neither owed to them nor needed by it. */
+  readonly auxiliaryInTheWay: number
+  /** Places taken; a borrowed place is not taken twice. */
+  readonly places: number
+}
+
+export interface Phase {
+  /** `primaryPending`: when patience, then grace, ends. */
+  readonly patienceUntilMs: number
+  readonly graceUntilMs: number
+  /** `quietRamp.quiet`: when the head primary is tried. */
+  readonly quietUntilMs: number
+  /** `settled`: when it becomes `idle`. */
+  readonly lingerUntilMs: number
+}
+
+export const openPhase: Phase = { patienceUntilMs: 0, graceUntilMs: 0, quietUntilMs: 0, lingerUntilMs: 0 }
+
+const noCounts: Counts = {
+  primaryWaiting: 0,
+  primaryReady: 0,
+  primaryInFlight: 0,
+  primaryUnaccepted: 0,
+  auxiliaryWaiting: 0,
+  auxiliaryInFlight: 0,
+  auxiliaryInTheWay: 0,
+  places: 0,
+}
+
+export const noCounters: Counters = {
+  submitted: 0,
+  granted: 0,
+  completed: 0,
+  refusedByProvider: 0,
+  lateSettlements: 0,
+  lateEvidence: 0,
+  dependencyGrants: 0,
+  fairnessQuanta: 0,
+  preemptions: 0,
+  abandoned: 0,
+  unknownOutcomes: 0,
+  expired: 0,
+  rejected: 0,
+}
+
+/** A scope that has seen nothing. */
+export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContext => ({
+  scope,
+  policy,
+  state: 'idle',
+  at,
+  nextSeq: 1,
+  waiting: HashMap.empty(),
+  inFlight: HashMap.empty(),
+  counts: noCounts,
+  primaries: [empty(), empty(), empty(), empty()],
+  urgent: empty(),
+  principals: HashMap.empty(),
+  ring: empty(),
+  bypass: null,
+  arrivals: { primary: empty(), auxiliary: empty() },
+  grants: { primary: empty(), auxiliary: empty() },
+  deadlines: null,
+  unclaimed: null,
+  dependents: HashMap.empty(),
+  expected: HashMap.empty(),
+  turns: HashMap.empty(),
+  heldTurns: 0,
+  foregroundActive: false,
+  budget: policy.limits === noLimits ? {} : declare({}, policy.limits, at),
+  ramp: emptyRamp,
+  wait: null,
+  pacing: {},
+  phase: openPhase,
+  drain: { windowStartMs: 0, windowTokens: 0, servedTokens: 0 },
+  nested: HashMap.empty(),
+  unannounced: [],
+  primaryOwed: false,
+  quantumEndedAt: 0,
+  primaryGrantedAt: 0,
+  episode: null,
+  ended: [HashMap.empty(), HashMap.empty()],
+  counters: noCounters,
+  decisions: [],
+  summary: null,
+})
+
+/**
+ * A context under construction: one shallow copy per event, whose fields are replaced (never
+ * changed in depth) while the event is worked off. Nobody else sees it before it is done.
+ */
+export type Draft = { -readonly [Key in keyof ScopeContext]: ScopeContext[Key] } & { decisions: Decision[] }
+
+export const draftOf = (context: ScopeContext, at: number): Draft => ({
+  ...context,
+  at: Math.max(context.at, at),
+  decisions: [],
+  summary: null,
+})
+
+export const lookup = <T>(map: HashMap.HashMap<string, T>, key: string): T | undefined =>
+  Option.getOrUndefined(HashMap.get(map, key))
+
+export const count = (draft: Draft, name: keyof Counters, by = 1): void => {
+  draft.counters = { ...draft.counters, [name]: draft.counters[name] + by }
+}
+
+export const adjust = (draft: Draft, changes: Partial<Counts>): void => {
+  const counts: { -readonly [Key in keyof Counts]: number } = { ...draft.counts }
+  for (const name of Object.keys(changes) as Array<keyof Counts>) counts[name] += changes[name] ?? 0
+  draft.counts = counts
+}

@@ -1,0 +1,202 @@
+/**
+ * Who is next in the auxiliary lane: deficit round robin between principals (Shreedhar and
+ * Varghese, "Efficient Fair Queuing using Deficit Round Robin", 1995), weighted, by input tokens.
+ * A principal at the end of its turn gets `quantumTokens * weight` for its next one and goes to
+ * the back of the ring, so that the front of the ring is who has waited longest for service.
+ */
+import { HashMap } from 'effect'
+import { type Draft, lookup, type Place, type Principal, type ScopeContext, type Waiting } from './context.ts'
+import type { Policy } from './policy.ts'
+import { empty, insert, peek, pop, push, type Queue } from './queue.ts'
+
+const newcomer = (policy: Policy, name: string): Principal => ({
+  queue: empty(),
+  waiting: 0,
+  inFlight: 0,
+  deficitTokens: turnTokens(policy, name),
+  servedAt: 0,
+})
+
+/** A call of no tokens still takes a turn. */
+export const costOf = (waiting: Waiting): number => Math.max(1, waiting.call.inputTokens)
+
+const turnTokens = (policy: Policy, name: string): number =>
+  policy.quantumTokens * (policy.weights[name] ?? 1)
+
+export const seqOf = (place: Place): number => place.seq
+
+/** The call at the head of a queue whose places may belong to calls that are gone. */
+export const headOf = (
+  context: Pick<ScopeContext, 'waiting'>,
+  queue: Queue<Place>,
+): { readonly head: Waiting; readonly queue: Queue<Place> } | null => {
+  let rest = queue
+  for (;;) {
+    const place = peek(rest)
+    if (place === undefined) return null
+    const waiting = lookup(context.waiting, place.id)
+    if (waiting !== undefined && waiting.seq === place.seq && !waiting.urgent)
+      return { head: waiting, queue: rest }
+    rest = pop(rest)
+  }
+}
+
+const put = (draft: Draft, name: string, principal: Principal): void => {
+  draft.principals =
+    principal.waiting === 0 && principal.inFlight === 0
+      ? HashMap.remove(draft.principals, name)
+      : HashMap.set(draft.principals, name, principal)
+}
+
+/** Into its principal's queue, at its own place. */
+export const enqueueAuxiliary = (draft: Draft, { call, seq }: Waiting): void => {
+  const principal = lookup(draft.principals, call.principal) ?? newcomer(draft.policy, call.principal)
+  if (principal.waiting === 0) draft.ring = push(draft.ring, call.principal)
+  const place = { seq, id: call.id }
+  const queue =
+    seq === draft.nextSeq - 1 ? push(principal.queue, place) : insert(principal.queue, place, seqOf)
+  put(draft, call.principal, { ...principal, queue, waiting: principal.waiting + 1 })
+}
+
+/** Out of its principal's backlog without service (withdrawn, expired, promoted). */
+export const leaveBacklog = (draft: Draft, name: string): void => {
+  const principal = lookup(draft.principals, name)
+  if (principal === undefined) return
+  const waiting = principal.waiting - 1
+  if (waiting === 0) draft.ring = withoutName(draft.ring, name)
+  put(draft, name, { ...principal, waiting, queue: waiting === 0 ? empty() : principal.queue })
+}
+
+const withoutName = (ring: Queue<string>, name: string): Queue<string> => {
+  let kept = empty<string>()
+  for (let rest = ring; rest.size > 0; rest = pop(rest)) {
+    const value = peek(rest) as string
+    if (value !== name) kept = push(kept, value)
+  }
+  return kept
+}
+
+/** Its place in flight is free again. */
+export const leaveFlight = (draft: Draft, name: string): void => {
+  const principal = lookup(draft.principals, name)
+  if (principal !== undefined) put(draft, name, { ...principal, inFlight: principal.inFlight - 1 })
+}
+
+/** In flight without a turn of its own (promoted, nested). */
+export const enterFlight = (draft: Draft, name: string): void => {
+  const principal = lookup(draft.principals, name) ?? newcomer(draft.policy, name)
+  put(draft, name, { ...principal, inFlight: principal.inFlight + 1 })
+}
+
+const rotate = (draft: Draft, name: string, principal: Principal): void => {
+  const deficitTokens = principal.deficitTokens + turnTokens(draft.policy, name)
+  draft.ring = push(pop(draft.ring), name)
+  put(draft, name, { ...principal, deficitTokens })
+}
+
+const atQuota = (policy: Policy, principal: Principal): boolean =>
+  policy.principalQuota !== null && principal.inFlight >= policy.principalQuota
+
+/**
+ * The call whose turn it is, or null when nobody may take one. `skip` passes over calls that do
+ * not fit now (see the bypass in `admission.ts`); they keep their turn.
+ */
+export const nextAuxiliary = (
+  draft: Draft,
+  skip: (waiting: Waiting) => boolean = () => false,
+): Waiting | null => {
+  let unable = 0
+  for (let turn = 0; unable < draft.ring.size; turn += 1) {
+    const name = peek(draft.ring) as string
+    const principal = lookup(draft.principals, name) as Principal
+    const found = headOf(draft, principal.queue)
+    if (found === null)
+      throw new Error(`scope ${draft.scope}: principal ${name} is in the ring without a backlog`)
+    const trimmed = found.queue === principal.queue ? principal : { ...principal, queue: found.queue }
+    if (atQuota(draft.policy, principal) || skip(found.head)) {
+      draft.ring = push(pop(draft.ring), name)
+      unable += 1
+      continue
+    }
+    if (trimmed.deficitTokens >= costOf(found.head)) {
+      if (trimmed !== principal) put(draft, name, trimmed)
+      return found.head
+    }
+    unable = 0
+    rotate(draft, name, trimmed)
+    // Calls far above the quantum: many whole rounds in one step.
+    if (turn > 0 && turn % draft.ring.size === 0) skipRounds(draft)
+  }
+  return null
+}
+
+const skipRounds = (draft: Draft): void => {
+  const names: string[] = []
+  let rounds = Number.POSITIVE_INFINITY
+  for (let rest = draft.ring; rest.size > 0; rest = pop(rest)) {
+    const name = peek(rest) as string
+    const principal = lookup(draft.principals, name) as Principal
+    const found = headOf(draft, principal.queue)
+    if (found === null) continue
+    names.push(name)
+    const missing = costOf(found.head) - principal.deficitTokens
+    rounds = Math.min(rounds, Math.ceil(missing / turnTokens(draft.policy, name)) - 1)
+  }
+  if (!(rounds > 0) || rounds === Number.POSITIVE_INFINITY) return
+  for (const name of names) {
+    const principal = lookup(draft.principals, name) as Principal
+    const deficitTokens = principal.deficitTokens + rounds * turnTokens(draft.policy, name)
+    put(draft, name, { ...principal, deficitTokens })
+  }
+}
+
+/** Takes `waiting` out of its principal's queue as served, and ends the turn when the next call is not covered. */
+export const served = (draft: Draft, waiting: Waiting): void => {
+  const name = waiting.call.principal
+  const before = lookup(draft.principals, name) as Principal
+  const principal: Principal = {
+    ...before,
+    queue: pop(before.queue),
+    waiting: before.waiting - 1,
+    inFlight: before.inFlight + 1,
+    deficitTokens: before.deficitTokens - costOf(waiting),
+    servedAt: draft.at,
+  }
+  if (principal.waiting === 0) {
+    draft.ring = peek(draft.ring) === name ? pop(draft.ring) : withoutName(draft.ring, name)
+    // A principal that comes back starts with one turn; it neither saves up nor owes.
+    put(draft, name, { ...principal, queue: empty(), deficitTokens: turnTokens(draft.policy, name) })
+    return
+  }
+  put(draft, name, principal)
+  const next = headOf(draft, principal.queue)
+  if (next !== null && peek(draft.ring) === name && principal.deficitTokens < costOf(next.head)) {
+    rotate(draft, name, { ...principal, queue: next.queue })
+  }
+}
+
+/** The call at the front of the ring: of the principal that has waited longest for service. */
+export const ringFront = (context: ScopeContext): Waiting | null => {
+  const name = peek(context.ring)
+  if (name === undefined) return null
+  return headOf(context, (lookup(context.principals, name) as Principal).queue)?.head ?? null
+}
+
+/** Epoch milliseconds since which the longest unserved principal has waited; null without a backlog. */
+export const unservedSince = (context: ScopeContext): number | null => {
+  const front = ringFront(context)
+  if (front === null) return null
+  const { servedAt } = lookup(context.principals, front.call.principal) as Principal
+  return Math.max(servedAt, front.submittedAt)
+}
+
+/**
+ * The longest time, milliseconds, that primaries can keep an auxiliary from a permit while a place
+ * in flight is free for it and the provider asks for no wait: every `maxDeferralMs` one principal's
+ * turn is due, and a turn serves at least one call.
+ * `principals` counts those with a backlog (itself included), `callsAhead` its own calls before it.
+ */
+export const worstCaseWaitMs = (
+  policy: Policy,
+  { principals = 1, callsAhead = 0 }: { readonly principals?: number; readonly callsAhead?: number } = {},
+): number => policy.maxDeferralMs * principals * (callsAhead + 1)

@@ -1,0 +1,39 @@
+/**
+ * A persistent leftist heap (Okasaki, "Purely Functional Data Structures", 3.1) of things due at
+ * a time: the earliest in O(1), adding and taking in O(log n), old versions stay.
+ */
+export interface Due {
+  /** Epoch milliseconds. */
+  readonly at: number
+  readonly callId: string
+}
+
+export interface Heap {
+  readonly rank: number
+  readonly size: number
+  readonly due: Due
+  readonly left: Heap | null
+  readonly right: Heap | null
+}
+
+const rankOf = (heap: Heap | null): number => heap?.rank ?? 0
+const sizeOf = (heap: Heap | null): number => heap?.size ?? 0
+
+const node = (due: Due, one: Heap | null, other: Heap | null): Heap => {
+  const [left, right] = rankOf(one) >= rankOf(other) ? [one, other] : [other, one]
+  return { due, left, right, rank: rankOf(right) + 1, size: sizeOf(one) + sizeOf(other) + 1 }
+}
+
+const before = (one: Due, other: Due): boolean =>
+  one.at < other.at || (one.at === other.at && one.callId < other.callId)
+
+const merge = (one: Heap | null, other: Heap | null): Heap | null => {
+  if (one === null) return other
+  if (other === null) return one
+  return before(one.due, other.due)
+    ? node(one.due, one.left, merge(one.right, other))
+    : node(other.due, other.left, merge(one, other.right))
+}
+
+export const add = (heap: Heap | null, due: Due): Heap => merge(heap, node(due, null, null)) as Heap
+export const rest = (heap: Heap): Heap | null => merge(heap.left, heap.right)

@@ -1,0 +1,21 @@
+/** The decision core: pure, and usable in any XState 5 system without our host. */
+export * from './call.ts'
+export type { ScopeContext } from './context.ts'
+export { wakeAt } from './deadlines.ts'
+export type * from './decision.ts'
+export type * from './event.ts'
+export * from './evidence.ts'
+export { worstCaseWaitMs } from './fairness.ts'
+export { InvalidInput } from './invalid.ts'
+export {
+  defaultPolicy,
+  type Limits,
+  type Policy,
+  type PolicyInput,
+  parsePolicy,
+  poolPolicy,
+  reserveOf,
+} from './policy.ts'
+export { providerScope, type ScopeEmitted, type ScopeInput } from './provider-scope.ts'
+export { waitReason } from './reason.ts'
+export { type EncodedScope, SnapshotUnreadable, snapshotVersion } from './snapshot.ts'

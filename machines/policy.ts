@@ -1,0 +1,176 @@
+import { Schema } from 'effect'
+import { decodeOrThrow, finite, InvalidInput, integer, maxSafe, text } from './invalid.ts'
+
+const day = 24 * 60 * 60_000
+const durationMs = integer(0, 30 * day)
+const limit = Schema.NullOr(integer(1, maxSafe))
+
+const LimitsSchema = Schema.Struct({
+  requestsPerMinute: limit,
+  requestsPerDay: limit,
+  inputTokensPerMinute: limit,
+  inputTokensPerDay: limit,
+  outputTokensPerMinute: limit,
+  outputTokensPerDay: limit,
+})
+
+/** What the operator knows of the provider's limits; null where nothing is declared. Per minute or per day. */
+export type Limits = typeof LimitsSchema.Type
+
+export const strategies = ['quiet', 'holdSteady', 'stepUp', 'backfill', 'adaptive'] as const
+
+export const PolicySchema = Schema.Struct({
+  /** Calls in flight at most. */
+  capacity: integer(1, 65_536),
+  /** Places that auxiliaries never take. `auto` sizes it from capacity and `reserveFraction`. */
+  reserve: Schema.Union([Schema.Literal('auto'), integer(0, 65_535)]),
+  reserveFraction: finite(0, 1),
+  /** After a primary was admitted, auxiliaries may fill only half of their places for this long. */
+  squeezeMs: durationMs,
+  /** What happens to auxiliaries in flight when a primary becomes pending. */
+  inFlight: Schema.Literals(['settle', 'cancel', 'tolerate']),
+  /** Auxiliaries in flight that a primary puts up with. */
+  toleratedInFlight: integer(0, 65_535),
+  /** Longest wait for auxiliaries in flight under `settle`, then `afterPatience`. */
+  patienceMs: durationMs,
+  afterPatience: Schema.Literals(['proceed', 'cancel']),
+  /** Time for a cancelled auxiliary to answer its abort before it counts as abandoned. */
+  graceMs: durationMs,
+  /** Longest silence before a primary that is not known to fit is tried again. */
+  quietWindowMs: durationMs,
+  /** How a primary larger than the present ceiling gets in. */
+  strategy: Schema.Literals(strategies),
+  /** How long the gate stays closed for a primary. */
+  hold: Schema.Literals(['whileWaiting', 'untilAccepted', 'untilSettled']),
+  /** Auxiliary tokens that go before the next primary once fairness is due; also the burst of the metered drain. */
+  quantumTokens: integer(1, maxSafe),
+  /** The metered drain releases at most one quantum per interval. */
+  drainIntervalMs: durationMs,
+  /** Longest time that primaries may hold a principal's auxiliaries without serving them. */
+  maxDeferralMs: integer(100, 30 * day),
+  /** How long `settled` lasts before `idle`. */
+  lingerMs: durationMs,
+  primaryPendingTimeoutMs: durationMs,
+  primaryActiveTimeoutMs: durationMs,
+  auxiliaryPendingTimeoutMs: durationMs,
+  auxiliaryActiveTimeoutMs: durationMs,
+  /** Longest life of a turn that nobody ends. */
+  turnTimeoutMs: durationMs,
+  /** Dispatches of one call at most, the refused ones included. */
+  maxAttempts: integer(1, 1_000),
+  /** First wait of a class that the provider refused; doubles with every refusal. */
+  pacingBaseMs: durationMs,
+  pacingMaxMs: durationMs,
+  /** How long a recovered waiting call waits for its owner. */
+  unclaimedExpiryMs: durationMs,
+  /** Ids of settled calls that are remembered, at least this many. */
+  settledRetention: integer(0, 1_000_000),
+  /** Whether a call whose outcome died with its host may be dispatched again. */
+  unknownAfterRestart: Schema.Literals(['report', 'dispatchAgain']),
+  limits: LimitsSchema,
+  /** Share of a principal in the auxiliary lane; 1 when not named. */
+  weights: Schema.Record(text(1, 256), finite(0.01, 1_000)),
+  /** Auxiliaries in flight of one principal at most. */
+  principalQuota: Schema.NullOr(integer(1, 65_536)),
+})
+
+/** Everything that can be chosen about one scope. Durations in milliseconds. */
+export type Policy = typeof PolicySchema.Type
+export type PolicyInput = Partial<Omit<Policy, 'limits'>> & { readonly limits?: Partial<Limits> }
+
+export const noLimits: Limits = {
+  requestsPerMinute: null,
+  requestsPerDay: null,
+  inputTokensPerMinute: null,
+  inputTokensPerDay: null,
+  outputTokensPerMinute: null,
+  outputTokensPerDay: null,
+}
+
+/** A provider scope: a large conversation call against background calls under limits that nobody told us. */
+export const defaultPolicy: Policy = {
+  capacity: 32,
+  reserve: 'auto',
+  reserveFraction: 0.34,
+  squeezeMs: 0,
+  inFlight: 'settle',
+  toleratedInFlight: 0,
+  patienceMs: 30_000,
+  afterPatience: 'proceed',
+  graceMs: 5_000,
+  quietWindowMs: 60_000,
+  strategy: 'adaptive',
+  hold: 'untilSettled',
+  quantumTokens: 64_000,
+  drainIntervalMs: 1_000,
+  maxDeferralMs: 120_000,
+  lingerMs: 5_000,
+  primaryPendingTimeoutMs: 30 * 60_000,
+  primaryActiveTimeoutMs: 30 * 60_000,
+  auxiliaryPendingTimeoutMs: 6 * 60 * 60_000,
+  auxiliaryActiveTimeoutMs: 15 * 60_000,
+  turnTimeoutMs: 60 * 60_000,
+  maxAttempts: 20,
+  pacingBaseMs: 250,
+  pacingMaxMs: 30_000,
+  unclaimedExpiryMs: 10 * 60_000,
+  settledRetention: 4_096,
+  unknownAfterRestart: 'report',
+  limits: noLimits,
+  weights: {},
+  principalQuota: null,
+}
+
+/** A worker pool or a read lane: the same machine with capacity and no budgets, like the Edict's gate. */
+export const poolPolicy: Policy = {
+  ...defaultPolicy,
+  inFlight: 'tolerate',
+  quietWindowMs: 0,
+  hold: 'whileWaiting',
+  drainIntervalMs: 0,
+  lingerMs: 0,
+}
+
+/** Fills in defaults and checks the whole. Throws `InvalidInput` with field, range and value. */
+export const parsePolicy = (input: PolicyInput = {}, base: Policy = defaultPolicy): Policy => {
+  const merged =
+    typeof input === 'object' && input !== null
+      ? { ...base, ...input, limits: mergeLimits(base.limits, input.limits) }
+      : input
+  const policy = decodeOrThrow(PolicySchema, 'policy', merged)
+  const problems = []
+  if (policy.reserve !== 'auto' && policy.reserve > policy.capacity - 1) {
+    const top = policy.capacity - 1
+    problems.push({
+      field: 'policy.reserve',
+      expected: `an integer in [0, capacity-1] = [0, ${top}]`,
+      got: String(policy.reserve),
+    })
+  }
+  if (policy.pacingMaxMs < policy.pacingBaseMs) {
+    problems.push({
+      field: 'policy.pacingMaxMs',
+      expected: `at least pacingBaseMs = ${policy.pacingBaseMs}`,
+      got: String(policy.pacingMaxMs),
+    })
+  }
+  if (problems.length > 0) throw new InvalidInput(problems)
+  return policy
+}
+
+const mergeLimits = (base: Limits, input: unknown): unknown =>
+  input === undefined ? base : typeof input === 'object' && input !== null ? { ...base, ...input } : input
+
+const roundHalfToEven = (value: number): number => {
+  const floor = Math.floor(value)
+  const rest = value - floor
+  if (rest !== 0.5) return Math.round(value)
+  return floor % 2 === 0 ? floor : floor + 1
+}
+
+/** Places kept for primaries: as chosen, or `round(capacity * fraction)` half to even, at least 1 in any real pool. */
+export const reserveOf = (policy: Policy): number => {
+  if (policy.reserve !== 'auto') return policy.reserve
+  if (policy.capacity <= 1) return 0
+  return Math.max(1, Math.min(roundHalfToEven(policy.capacity * policy.reserveFraction), policy.capacity - 1))
+}

@@ -1,0 +1,276 @@
+/**
+ * The versioned codec of a scope's snapshot: plain JSON in a fixed order, so that equal scopes
+ * give equal bytes. Queues, heaps and counts are left out, for they follow from the calls.
+ */
+import { HashMap, Schema } from 'effect'
+import { countFlight } from './admission.ts'
+import { type Budget, meterNames } from './budget.ts'
+import { type Call, CallSchema, priorityClasses, priorityRanks } from './call.ts'
+import {
+  adjust,
+  type Counters,
+  type Draft,
+  type Drain,
+  draftOf,
+  type Ending,
+  emptyContext,
+  type InFlight,
+  noCounters,
+  type Phase,
+  type ScopeContext,
+  type Turn,
+  type Waiting,
+} from './context.ts'
+import type { ScopeState } from './decision.ts'
+import { add } from './heap.ts'
+import { decodeOrThrow, InvalidInput } from './invalid.ts'
+import type { Pace } from './pacing.ts'
+import { type Policy, PolicySchema } from './policy.ts'
+import { empty, fromArray, push, toArray } from './queue.ts'
+import type { Ramp } from './ramp.ts'
+
+/** Rises with every change of shape; a decoder knows all versions up to its own. */
+export const snapshotVersion = 1
+
+type Pairs<T> = ReadonlyArray<readonly [string, T]>
+
+/** A scope as JSON. */
+export interface EncodedScope {
+  readonly version: typeof snapshotVersion
+  readonly scope: string
+  readonly state: ScopeState
+  readonly at: number
+  readonly policy: Policy
+  readonly nextSeq: number
+  readonly waiting: ReadonlyArray<Waiting>
+  readonly inFlight: ReadonlyArray<InFlight>
+  readonly principals: Pairs<{ readonly deficitTokens: number; readonly servedAt: number }>
+  readonly ring: ReadonlyArray<string>
+  readonly bypass: ScopeContext['bypass']
+  readonly nested: Pairs<{
+    readonly lent: string | null
+    readonly waiting: ReadonlyArray<{ seq: number; id: string }>
+  }>
+  readonly expected: Pairs<number>
+  readonly turns: Pairs<Turn>
+  readonly foregroundActive: boolean
+  readonly budget: Budget
+  readonly ramp: Ramp
+  readonly wait: ScopeContext['wait']
+  readonly pacing: Readonly<Record<string, Pace>>
+  readonly phase: Phase
+  readonly drain: Drain
+  readonly primaryOwed: boolean
+  readonly quantumEndedAt: number
+  readonly primaryGrantedAt: number
+  readonly episode: ScopeContext['episode']
+  readonly ended: readonly [Pairs<Ending>, Pairs<Ending>]
+  readonly counters: Counters
+}
+
+const byKey = <T>(map: HashMap.HashMap<string, T>): Array<readonly [string, T]> =>
+  HashMap.toEntries(map).sort(([one], [other]) => (one < other ? -1 : one > other ? 1 : 0))
+
+const bySeq = <T extends { readonly seq: number }>(values: Iterable<T>): T[] =>
+  [...values].sort((one, other) => one.seq - other.seq)
+
+const ordered = <Key extends string, T>(
+  keys: ReadonlyArray<Key>,
+  record: Readonly<Partial<Record<Key, T>>>,
+): Partial<Record<Key, T>> => {
+  const result: Partial<Record<Key, T>> = {}
+  for (const key of keys) if (record[key] !== undefined) result[key] = record[key]
+  return result
+}
+
+/** The snapshot of a scope, as JSON values. O(n log n) in its calls. */
+export const encodeScope = (context: ScopeContext): EncodedScope => ({
+  version: snapshotVersion,
+  scope: context.scope,
+  state: context.state,
+  at: context.at,
+  policy: context.policy,
+  nextSeq: context.nextSeq,
+  waiting: bySeq(HashMap.values(context.waiting)),
+  inFlight: bySeq(HashMap.values(context.inFlight)),
+  principals: byKey(context.principals).map(([name, { deficitTokens, servedAt }]) => [
+    name,
+    { deficitTokens, servedAt },
+  ]),
+  ring: toArray(context.ring),
+  bypass: context.bypass,
+  nested: byKey(context.nested).map(([id, { lent, queue }]) => [id, { lent, waiting: toArray(queue) }]),
+  expected: byKey(context.expected),
+  turns: byKey(context.turns),
+  foregroundActive: context.foregroundActive,
+  budget: ordered(meterNames, context.budget),
+  ramp: context.ramp,
+  wait: context.wait,
+  pacing: ordered(priorityClasses, context.pacing),
+  phase: context.phase,
+  drain: context.drain,
+  primaryOwed: context.primaryOwed,
+  quantumEndedAt: context.quantumEndedAt,
+  primaryGrantedAt: context.primaryGrantedAt,
+  episode: context.episode,
+  ended: [byKey(context.ended[0]), byKey(context.ended[1])],
+  counters: context.counters,
+})
+
+/** A snapshot that this version cannot read. */
+export class SnapshotUnreadable extends Error {
+  readonly _tag = 'SnapshotUnreadable'
+  constructor(problem: string) {
+    super(`snapshot is unreadable: ${problem}`)
+    this.name = 'SnapshotUnreadable'
+  }
+}
+
+const HeadSchema = Schema.Struct({
+  scope: Schema.String,
+  state: Schema.Literals([
+    'idle',
+    'primaryPending',
+    'quietRamp.quiet',
+    'quietRamp.admitting',
+    'quietRamp.active',
+    'auxiliaryDraining',
+    'settled',
+  ]),
+  at: Schema.Int,
+  policy: PolicySchema,
+  waiting: Schema.Array(Schema.Struct({ call: CallSchema, seq: Schema.Int })),
+  inFlight: Schema.Array(Schema.Struct({ call: CallSchema, seq: Schema.Int })),
+})
+
+const check = (encoded: EncodedScope): void => {
+  const { scope, state, at, policy } = encoded
+  const calls = (list: unknown): unknown =>
+    Array.isArray(list)
+      ? list.map((item: { call?: Call; seq?: number }) => ({ call: item?.call, seq: item?.seq }))
+      : list
+  try {
+    decodeOrThrow(HeadSchema, 'snapshot', {
+      scope,
+      state,
+      at,
+      policy,
+      waiting: calls(encoded.waiting),
+      inFlight: calls(encoded.inFlight),
+    })
+  } catch (error) {
+    throw error instanceof InvalidInput ? new SnapshotUnreadable(error.message) : error
+  }
+}
+
+/** The context that `encodeScope` wrote. Throws `SnapshotUnreadable` that names the fault. */
+export const decodeScope = (input: unknown): ScopeContext => {
+  if (typeof input !== 'object' || input === null)
+    throw new SnapshotUnreadable(`expected an object, got ${input}`)
+  const encoded = input as EncodedScope
+  if (encoded.version !== snapshotVersion) {
+    throw new SnapshotUnreadable(
+      `version ${encoded.version} is not among those known here (1 to ${snapshotVersion})`,
+    )
+  }
+  check(encoded)
+  const draft = draftOf(emptyContext(encoded.scope, encoded.policy, encoded.at), encoded.at)
+  Object.assign(draft, {
+    state: encoded.state,
+    nextSeq: encoded.nextSeq,
+    bypass: encoded.bypass,
+    foregroundActive: encoded.foregroundActive,
+    budget: encoded.budget,
+    ramp: encoded.ramp,
+    wait: encoded.wait,
+    pacing: encoded.pacing,
+    phase: encoded.phase,
+    drain: encoded.drain,
+    primaryOwed: encoded.primaryOwed,
+    quantumEndedAt: encoded.quantumEndedAt,
+    primaryGrantedAt: encoded.primaryGrantedAt,
+    episode: encoded.episode,
+    counters: { ...noCounters, ...encoded.counters },
+    ended: [HashMap.fromIterable(encoded.ended[0]), HashMap.fromIterable(encoded.ended[1])],
+    expected: HashMap.fromIterable(encoded.expected),
+    turns: HashMap.fromIterable(encoded.turns),
+    heldTurns: encoded.turns.filter(([, turn]) => turn.betweenRounds === 'hold').length,
+    nested: HashMap.fromIterable(
+      encoded.nested.map(([id, { lent, waiting }]) => [id, { lent, queue: fromArray(waiting) }] as const),
+    ),
+  } satisfies Partial<ScopeContext>)
+  restoreWaiting(draft, encoded.waiting)
+  restorePrincipals(draft, encoded)
+  restoreFlights(draft, encoded.inFlight)
+  return draft
+}
+
+const restoreWaiting = (draft: Draft, calls: ReadonlyArray<Waiting>): void => {
+  const primaries = draft.primaries.map(() => empty<{ seq: number; id: string }>())
+  const arrivals = { ...draft.arrivals }
+  draft.waiting = HashMap.fromIterable(calls.map((waiting) => [waiting.call.id, waiting] as const))
+  for (const { call, seq, urgent, waitsFor, unclaimedUntilMs } of calls) {
+    const place = { seq, id: call.id }
+    arrivals[call.lane] = push(arrivals[call.lane], place)
+    if (urgent) draft.urgent = push(draft.urgent, place)
+    const rank = priorityRanks[call.priorityClass]
+    if (call.lane === 'primary' && waitsFor.length === 0) primaries[rank] = push(primaries[rank]!, place)
+    if (call.deadlineAt !== null)
+      draft.deadlines = add(draft.deadlines, { at: call.deadlineAt, callId: call.id })
+    if (unclaimedUntilMs !== null)
+      draft.unclaimed = add(draft.unclaimed, { at: unclaimedUntilMs, callId: call.id })
+    for (const id of waitsFor) {
+      const dependents = HashMap.has(draft.dependents, id) ? HashMap.getUnsafe(draft.dependents, id) : []
+      draft.dependents = HashMap.set(draft.dependents, id, [...dependents, call.id])
+    }
+    adjust(draft, {
+      primaryWaiting: call.lane === 'primary' ? 1 : 0,
+      primaryReady: call.lane === 'primary' && waitsFor.length === 0 ? 1 : 0,
+      auxiliaryWaiting: call.lane === 'auxiliary' ? 1 : 0,
+    })
+  }
+  draft.primaries = primaries
+  draft.arrivals = arrivals
+}
+
+const restorePrincipals = (draft: Draft, { principals, ring, waiting, inFlight }: EncodedScope): void => {
+  draft.ring = fromArray(ring)
+  const queued = Map.groupBy(
+    waiting.filter(({ call, urgent }) => call.lane === 'auxiliary' && !urgent),
+    ({ call }) => call.principal,
+  )
+  const flying = Map.groupBy(
+    inFlight.filter(({ call }) => call.lane === 'auxiliary'),
+    ({ call }) => call.principal,
+  )
+  draft.principals = HashMap.fromIterable(
+    principals.map(([name, { deficitTokens, servedAt }]) => {
+      const places = (queued.get(name) ?? []).map(({ seq, call }) => ({ seq, id: call.id }))
+      const inFlightCount = flying.get(name)?.length ?? 0
+      return [
+        name,
+        {
+          queue: fromArray(places),
+          waiting: places.length,
+          inFlight: inFlightCount,
+          deficitTokens,
+          servedAt,
+        },
+      ] as const
+    }),
+  )
+}
+
+const restoreFlights = (draft: Draft, flights: ReadonlyArray<InFlight>): void => {
+  draft.inFlight = HashMap.fromIterable(flights.map((flight) => [flight.call.id, flight] as const))
+  const grants = { ...draft.grants }
+  const inOrder = [...flights].sort((one, other) => one.grantedAt - other.grantedAt || one.seq - other.seq)
+  for (const flight of inOrder) {
+    const { call, seq, grantedAt } = flight
+    grants[call.lane] = push(grants[call.lane], { seq, id: call.id, grantedAt })
+    if (call.deadlineAt !== null)
+      draft.deadlines = add(draft.deadlines, { at: call.deadlineAt, callId: call.id })
+    countFlight(draft, flight, 1)
+  }
+  draft.grants = grants
+}

@@ -1,0 +1,121 @@
+/** The three moves of the statechart: take an event in, enter a state, and tell who must wait. */
+import { HashMap } from 'effect'
+import { pass, primaryWanted } from './admission.ts'
+import { count, type Draft, draftOf, lookup, openPhase, type ScopeContext } from './context.ts'
+import { preempt, sweep } from './deadlines.ts'
+import type { ScopeState } from './decision.ts'
+import type { ScopeEvent } from './event.ts'
+import * as facts from './facts.ts'
+import { waitReason } from './reason.ts'
+
+const applyFact = (draft: Draft, event: ScopeEvent): void => {
+  switch (event.type) {
+    case 'call.submitted':
+      return facts.submit(draft, event.call)
+    case 'call.withdrawn':
+      return facts.withdraw(draft, event.callId)
+    case 'call.dispatched':
+      return facts.dispatched(draft, event.callId)
+    case 'call.accepted':
+      return facts.accepted(draft, event.callId)
+    case 'call.settled':
+      return facts.settle(draft, event)
+    case 'call.promoted':
+    case 'call.claimed': {
+      const waiting = lookup(draft.waiting, event.callId)
+      if (waiting === undefined) return
+      return event.type === 'call.promoted' ? facts.promote(draft, waiting) : facts.claim(draft, waiting)
+    }
+    case 'provider.evidence':
+      return facts.absorbEvidence(draft, event)
+    case 'wait.released':
+      draft.wait = null
+      draft.pacing = {}
+      return
+    case 'turn.began':
+      return facts.beginTurn(draft, event.turnId, event.betweenRounds)
+    case 'turn.ended':
+      return facts.endTurn(draft, event.turnId)
+    case 'policy.changed':
+      return facts.changePolicy(draft, event.policy)
+    case 'foreground.changed':
+      draft.foregroundActive = event.active
+      return
+    case 'host.recovered':
+      return facts.recover(draft)
+    case 'clock.woke':
+      return
+  }
+}
+
+/** Takes an event in: ends what is due, applies the fact, grants what may go in the present state. */
+export const absorb = (context: ScopeContext, event: ScopeEvent): ScopeContext => {
+  const draft = draftOf(context, event.at)
+  sweep(draft)
+  applyFact(draft, event)
+  pass(draft)
+  return draft
+}
+
+const enterState: Readonly<Partial<Record<ScopeState, (draft: Draft) => void>>> = {
+  primaryPending: (draft) => {
+    draft.phase = { ...openPhase, patienceUntilMs: draft.at + draft.policy.patienceMs }
+    if (draft.policy.inFlight === 'cancel' && draft.counts.primaryWaiting > 0) preempt(draft, true)
+  },
+  auxiliaryDraining: (draft) => {
+    draft.drain = { windowStartMs: draft.at, windowTokens: 0, servedTokens: 0 }
+  },
+  settled: (draft) => {
+    draft.phase = { ...openPhase, lingerUntilMs: draft.at + draft.policy.lingerMs }
+    draft.primaryOwed = false
+    if (draft.episode !== null) draft.summary = { ...draft.episode, endedAt: draft.at }
+    draft.episode = null
+  },
+}
+
+/** Enters `state` and grants what may go there. */
+export const enter = (context: ScopeContext, state: ScopeState): ScopeContext => {
+  const draft = draftOf(context, context.at)
+  draft.state = state
+  enterState[state]?.(draft)
+  pass(draft)
+  return draft
+}
+
+/** Leaves the drain for a primary; what was served counts as the quantum, and the primary is owed the next turn. */
+export const closeQuantum = (context: ScopeContext): ScopeContext => {
+  if (context.drain.servedTokens === 0) return context
+  const draft = draftOf(context, context.at)
+  draft.primaryOwed = true
+  draft.quantumEndedAt = draft.at
+  count(draft, 'fairnessQuanta')
+  if (draft.episode !== null)
+    draft.episode = { ...draft.episode, fairnessQuanta: draft.episode.fairnessQuanta + 1 }
+  return draft
+}
+
+/** Tells every call that came, or came back, with this event and could not go, that it waits and why. */
+export const announce = (context: ScopeContext): ScopeContext => {
+  const draft = draftOf(context, context.at)
+  draft.unannounced = []
+  for (const callId of context.unannounced) {
+    const waiting = lookup(draft.waiting, callId)
+    if (waiting === undefined) continue
+    const why = waitReason(draft, waiting)
+    const returned = waiting.attempts > 0
+    const reason = returned ? waiting.reason : why.reason
+    if (!returned) draft.waiting = HashMap.set(draft.waiting, callId, { ...waiting, reason })
+    draft.decisions.push({
+      callId,
+      verdict: 'defer',
+      reason,
+      at: draft.at,
+      state: draft.state,
+      wakeAt: why.wakeAt,
+    })
+    if (draft.episode !== null && waiting.call.lane === 'auxiliary' && primaryWanted(draft)) {
+      draft.episode = { ...draft.episode, auxiliariesDeferred: draft.episode.auxiliariesDeferred + 1 }
+    }
+  }
+  return draft
+}
