@@ -15,6 +15,7 @@ import type { DeferReason, GrantReason } from './decision.ts'
 import {
   enterFlight,
   headOf,
+  isReady,
   leaveBacklog,
   nextAuxiliary,
   ringFront,
@@ -82,7 +83,7 @@ const quantumBlocked = (context: ScopeContext): boolean => {
 
 /** A principal's quantum comes before the next primary, and can be served now. */
 export const fairnessDue = (context: ScopeContext): boolean =>
-  context.counts.auxiliaryWaiting > 0 &&
+  context.ring.size > 0 &&
   overdue(context) &&
   primaryWanted(context) &&
   auxiliaryObstacle(context) === null &&
@@ -91,10 +92,7 @@ export const fairnessDue = (context: ScopeContext): boolean =>
 /** The drain makes way for a primary: nothing is overdue, or its quantum is spent, or cannot be served. */
 export const primaryDue = (context: ScopeContext): boolean =>
   primaryWanted(context) &&
-  (context.counts.auxiliaryWaiting === 0 ||
-    !overdue(context) ||
-    quantumSpent(context) ||
-    quantumBlocked(context))
+  (context.ring.size === 0 || !overdue(context) || quantumSpent(context) || quantumBlocked(context))
 
 /** Why this auxiliary does not fit, though the lane may go; null when it does. */
 export const auxiliaryMisfit = (context: ScopeContext, waiting: Waiting): 'pacing' | 'budget' | null => {
@@ -205,7 +203,7 @@ const passUrgent = (draft: Draft): void => {
     const place = peek(draft.urgent)!
     const waiting = lookup(draft.waiting, place.id)
     draft.urgent = pop(draft.urgent)
-    if (waiting === undefined || waiting.seq !== place.seq) continue
+    if (waiting === undefined || waiting.seq !== place.seq || !isReady(waiting)) continue
     if (waiting.call.lane === 'auxiliary') enterFlight(draft, waiting.call.principal)
     grant(draft, waiting, 'dependency')
   }
@@ -256,7 +254,7 @@ const passAuxiliaries = (draft: Draft): void => {
   const metered = draft.state === 'auxiliaryDraining'
   const wanted = primaryWanted(draft)
   if (wanted && !metered) return
-  while (draft.counts.auxiliaryWaiting > 0 && auxiliaryObstacle(draft) === null) {
+  while (draft.ring.size > 0 && auxiliaryObstacle(draft) === null) {
     if (metered && (!paceAllowsDrain(draft) || (wanted && quantumSpent(draft)))) return
     const head = nextAuxiliary(draft)
     if (head === null) return

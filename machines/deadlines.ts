@@ -219,8 +219,8 @@ const timeoutsOf = (context: ScopeContext): number[] => {
 
 /** When time alone may let an auxiliary go. */
 const auxiliaryTimes = (context: ScopeContext): number[] => {
-  const { at, counts, policy, drain } = context
-  if (counts.auxiliaryWaiting === 0) return []
+  const { at, policy, drain } = context
+  if (context.ring.size === 0) return []
   const times: number[] = []
   if (waitsForProvider(context)) times.push(context.wait!.untilMs)
   const front = ringFront(context)

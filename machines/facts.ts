@@ -8,7 +8,7 @@ import { adjust, count, type Draft, type Ending, type InFlight, lookup, type Wai
 import type { DeferReason, ExpireReason, RejectReason } from './decision.ts'
 import type { ScopeEvent } from './event.ts'
 import type { Evidence } from './evidence.ts'
-import { enqueueAuxiliary, leaveBacklog, leaveFlight, seqOf } from './fairness.ts'
+import { enqueueAuxiliary, isReady, leaveBacklog, leaveFlight, seqOf } from './fairness.ts'
 import { add } from './heap.ts'
 import * as pacing from './pacing.ts'
 import { empty, insert, push } from './queue.ts'
@@ -21,8 +21,8 @@ const enqueue = (draft: Draft, waiting: Waiting): void => {
   const place = { seq, id: call.id }
   const fresh = seq === draft.nextSeq - 1
   if (call.lane === 'primary') {
-    adjust(draft, { primaryWaiting: 1, primaryReady: waiting.waitsFor.length === 0 ? 1 : 0 })
-    if (waiting.waitsFor.length === 0) enqueuePrimary(draft, waiting)
+    adjust(draft, { primaryWaiting: 1, primaryReady: isReady(waiting) ? 1 : 0 })
+    if (isReady(waiting)) enqueuePrimary(draft, waiting)
   } else {
     adjust(draft, { auxiliaryWaiting: 1 })
     if (waiting.urgent) draft.urgent = fresh ? push(draft.urgent, place) : insert(draft.urgent, place, seqOf)
@@ -65,7 +65,7 @@ const satisfy = (draft: Draft, callId: string): void => {
     const waitsFor = waiting.waitsFor.filter((other) => other !== callId)
     const next = { ...waiting, waitsFor }
     draft.waiting = HashMap.set(draft.waiting, id, next)
-    if (waitsFor.length > 0) continue
+    if (!isReady(next)) continue
     adjust(draft, { primaryReady: 1 })
     enqueuePrimary(draft, next)
   }
@@ -73,14 +73,14 @@ const satisfy = (draft: Draft, callId: string): void => {
 
 /** Takes a waiting call out of its lane. Its queue drops the empty place when it comes to it. */
 export const leaveWaiting = (draft: Draft, waiting: Waiting): void => {
-  const { call, waitsFor, urgent } = waiting
+  const { call, urgent } = waiting
   draft.waiting = HashMap.remove(draft.waiting, call.id)
   if (call.lane === 'primary') {
-    adjust(draft, { primaryWaiting: -1, primaryReady: waitsFor.length === 0 ? -1 : 0 })
+    adjust(draft, { primaryWaiting: -1, primaryReady: isReady(waiting) ? -1 : 0 })
     forget(draft, call)
   } else {
     adjust(draft, { auxiliaryWaiting: -1 })
-    if (!urgent) leaveBacklog(draft, call.principal)
+    if (!urgent && isReady(waiting)) leaveBacklog(draft, call.principal)
   }
 }
 
@@ -194,13 +194,22 @@ const nest = (draft: Draft, call: Call, parentId: string, seq: number): void => 
 export const promote = (draft: Draft, waiting: Waiting): void => {
   if (waiting.call.lane !== 'auxiliary' || waiting.urgent) return
   draft.waiting = HashMap.set(draft.waiting, waiting.call.id, { ...waiting, urgent: true })
+  if (!isReady(waiting)) return
   leaveBacklog(draft, waiting.call.principal)
   draft.urgent = insert(draft.urgent, { seq: waiting.seq, id: waiting.call.id }, seqOf)
 }
 
 export const claim = (draft: Draft, waiting: Waiting): void => {
   if (waiting.unclaimedUntilMs === null) return
-  draft.waiting = HashMap.set(draft.waiting, waiting.call.id, { ...waiting, unclaimedUntilMs: null })
+  const claimed = { ...waiting, unclaimedUntilMs: null }
+  draft.waiting = HashMap.set(draft.waiting, waiting.call.id, claimed)
+  if (!isReady(claimed)) return
+  if (claimed.call.lane === 'primary') {
+    adjust(draft, { primaryReady: 1 })
+    enqueuePrimary(draft, claimed)
+  } else if (claimed.urgent) {
+    draft.urgent = insert(draft.urgent, { seq: claimed.seq, id: claimed.call.id }, seqOf)
+  } else enqueueAuxiliary(draft, claimed)
 }
 
 /** Back to its own place, with its age. */
@@ -408,9 +417,14 @@ export const recover = (draft: Draft): void => {
       end(draft, flight.call.id, 'unknown')
     }
   }
+  draft.nested = HashMap.empty()
+  draft.unannounced = []
   const untilMs = draft.at + draft.policy.unclaimedExpiryMs
   const orphans = [...HashMap.values(draft.waiting)].sort((one, other) => one.seq - other.seq)
   for (const waiting of orphans) {
+    if (waiting.unclaimedUntilMs !== null) continue
+    if (waiting.call.lane === 'primary') adjust(draft, { primaryReady: isReady(waiting) ? -1 : 0 })
+    else if (!waiting.urgent) leaveBacklog(draft, waiting.call.principal)
     draft.waiting = HashMap.set(draft.waiting, waiting.call.id, { ...waiting, unclaimedUntilMs: untilMs })
     draft.unclaimed = add(draft.unclaimed, { at: untilMs, callId: waiting.call.id })
   }

@@ -25,6 +25,10 @@ const turnTokens = (policy: Policy, name: string): number =>
 
 export const seqOf = (place: Place): number => place.seq
 
+/** It stands in its queue: it waits for no other call, and its owner is known. */
+export const isReady = ({ waitsFor, unclaimedUntilMs }: Waiting): boolean =>
+  waitsFor.length === 0 && unclaimedUntilMs === null
+
 /** The call at the head of a queue whose places may belong to calls that are gone. */
 export const headOf = (
   context: Pick<ScopeContext, 'waiting'>,
@@ -35,7 +39,7 @@ export const headOf = (
     const place = peek(rest)
     if (place === undefined) return null
     const waiting = lookup(context.waiting, place.id)
-    if (waiting !== undefined && waiting.seq === place.seq && !waiting.urgent)
+    if (waiting !== undefined && waiting.seq === place.seq && !waiting.urgent && isReady(waiting))
       return { head: waiting, queue: rest }
     rest = pop(rest)
   }

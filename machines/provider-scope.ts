@@ -49,12 +49,12 @@ const machineSetup = setup({
   },
   guards: {
     primaryWanted: ({ context }) => primaryWanted(context),
-    primariesGoneWithBacklog: ({ context }) => !primaryWanted(context) && context.counts.auxiliaryWaiting > 0,
+    primariesGoneWithBacklog: ({ context }) => !primaryWanted(context) && context.ring.size > 0,
     primariesGone: ({ context }) => !primaryWanted(context),
     auxiliariesClear,
     fairnessDue: ({ context }) => fairnessDue(context),
     primaryDue: ({ context }) => primaryDue(context),
-    backlogEmpty: ({ context }) => context.counts.auxiliaryWaiting === 0,
+    backlogEmpty: ({ context }) => context.ring.size === 0,
     quietOver: ({ context }) => context.at >= context.phase.quietUntilMs,
     headMustWait: ({ context }) => context.counts.primaryReady > 0 && context.at < context.phase.quietUntilMs,
     primariesAccepted: ({ context: { counts } }) =>

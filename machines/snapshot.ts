@@ -22,6 +22,7 @@ import {
   type Waiting,
 } from './context.ts'
 import type { ScopeState } from './decision.ts'
+import { isReady } from './fairness.ts'
 import { add } from './heap.ts'
 import { decodeOrThrow, InvalidInput } from './invalid.ts'
 import type { Pace } from './pacing.ts'
@@ -209,12 +210,13 @@ const restoreWaiting = (draft: Draft, calls: ReadonlyArray<Waiting>): void => {
   const primaries = draft.primaries.map(() => empty<{ seq: number; id: string }>())
   const arrivals = { ...draft.arrivals }
   draft.waiting = HashMap.fromIterable(calls.map((waiting) => [waiting.call.id, waiting] as const))
-  for (const { call, seq, urgent, waitsFor, unclaimedUntilMs } of calls) {
+  for (const waiting of calls) {
+    const { call, seq, urgent, waitsFor, unclaimedUntilMs } = waiting
     const place = { seq, id: call.id }
     arrivals[call.lane] = push(arrivals[call.lane], place)
-    if (urgent) draft.urgent = push(draft.urgent, place)
+    if (urgent && isReady(waiting)) draft.urgent = push(draft.urgent, place)
     const rank = priorityRanks[call.priorityClass]
-    if (call.lane === 'primary' && waitsFor.length === 0) primaries[rank] = push(primaries[rank]!, place)
+    if (call.lane === 'primary' && isReady(waiting)) primaries[rank] = push(primaries[rank]!, place)
     if (call.deadlineAt !== null)
       draft.deadlines = add(draft.deadlines, { at: call.deadlineAt, callId: call.id })
     if (unclaimedUntilMs !== null)
@@ -225,7 +227,7 @@ const restoreWaiting = (draft: Draft, calls: ReadonlyArray<Waiting>): void => {
     }
     adjust(draft, {
       primaryWaiting: call.lane === 'primary' ? 1 : 0,
-      primaryReady: call.lane === 'primary' && waitsFor.length === 0 ? 1 : 0,
+      primaryReady: call.lane === 'primary' && isReady(waiting) ? 1 : 0,
       auxiliaryWaiting: call.lane === 'auxiliary' ? 1 : 0,
     })
   }
@@ -236,7 +238,7 @@ const restoreWaiting = (draft: Draft, calls: ReadonlyArray<Waiting>): void => {
 const restorePrincipals = (draft: Draft, { principals, ring, waiting, inFlight }: EncodedScope): void => {
   draft.ring = fromArray(ring)
   const queued = Map.groupBy(
-    waiting.filter(({ call, urgent }) => call.lane === 'auxiliary' && !urgent),
+    waiting.filter((one) => one.call.lane === 'auxiliary' && !one.urgent && isReady(one)),
     ({ call }) => call.principal,
   )
   const flying = Map.groupBy(

@@ -1,0 +1,104 @@
+/** Time as the runtime sees it: real, or driven by a test or a simulation. */
+export interface Clock {
+  /** Epoch milliseconds, whole. */
+  now(): number
+  /** Calls `fn` once, `ms` milliseconds from now; the answer cancels it. Never keeps the process alive. */
+  after(ms: number, fn: () => void): () => void
+}
+
+/** Longest timer that Node keeps; a longer one would fire at once. */
+export const longestTimerMs = 2_147_483_647
+
+/** Real time. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  after: (ms, fn) => {
+    const timer = setTimeout(fn, Math.min(Math.max(0, ms), longestTimerMs))
+    timer.unref()
+    return () => clearTimeout(timer)
+  },
+}
+
+interface Timer {
+  readonly at: number
+  readonly order: number
+  readonly fn: () => void
+}
+
+const isBefore = (one: Timer, other: Timer): boolean =>
+  one.at < other.at || (one.at === other.at && one.order < other.order)
+
+/** A clock that a test or a simulation moves. Timers fire in order of time, then of arming. */
+export class ManualClock implements Clock {
+  #now: number
+  #order = 0
+  readonly #timers: Timer[] = []
+
+  constructor(startMs = 0) {
+    this.#now = startMs
+  }
+
+  now(): number {
+    return this.#now
+  }
+
+  after(ms: number, fn: () => void): () => void {
+    const timer = { at: this.#now + Math.max(0, ms), order: this.#order++, fn }
+    this.#timers.push(timer)
+    return () => {
+      const index = this.#timers.indexOf(timer)
+      if (index >= 0) this.#timers.splice(index, 1)
+    }
+  }
+
+  /** When the next timer is due, epoch milliseconds; null when none is armed. */
+  nextAt(): number | null {
+    return this.#timers.reduce<number | null>(
+      (least, { at }) => (least === null || at < least ? at : least),
+      null,
+    )
+  }
+
+  /** Moves to the next timer and fires it. False when none is armed. */
+  step(): boolean {
+    const next = this.#timers.reduce<Timer | undefined>(
+      (least, timer) => (least === undefined || isBefore(timer, least) ? timer : least),
+      undefined,
+    )
+    if (next === undefined) return false
+    this.#timers.splice(this.#timers.indexOf(next), 1)
+    this.#now = Math.max(this.#now, next.at)
+    next.fn()
+    return true
+  }
+
+  /** Moves by `ms`, firing what falls due on the way. */
+  advance(ms: number): void {
+    const end = this.#now + ms
+    for (let at = this.nextAt(); at !== null && at <= end; at = this.nextAt()) this.step()
+    this.#now = end
+  }
+
+  /** Sets the time without firing anything, as a machine's clock does when it is adjusted or the machine slept. */
+  jump(toMs: number): void {
+    this.#now = toMs
+  }
+}
+
+/**
+ * A clock that never goes back: where the machine's clock is set back, it goes on from where it
+ * was. `notBeforeMs` is the newest time already written down.
+ */
+export const steadyClock = (clock: Clock, notBeforeMs = 0): Clock => {
+  let offsetMs = Math.max(0, notBeforeMs - clock.now())
+  let lastMs = clock.now()
+  return {
+    now: () => {
+      const nowMs = clock.now()
+      if (nowMs < lastMs) offsetMs += lastMs - nowMs
+      lastMs = nowMs
+      return nowMs + offsetMs
+    },
+    after: (ms, fn) => clock.after(ms, fn),
+  }
+}

@@ -1,0 +1,125 @@
+/**
+ * Why a call got no permit, or lost it. Each error names the scope, the call and what to do next;
+ * the Effect face fails with them and the Promise face throws them.
+ */
+import { Data } from 'effect'
+import type { Decision, ExpireReason, RejectReason } from '../../machines/index.ts'
+
+interface About {
+  readonly scope: string
+  readonly callId: string
+  readonly message: string
+}
+
+/** Nobody wanted the answer any more: the call's own deadline passed. */
+export class DeadlineExceeded extends Data.TaggedError('DeadlineExceeded')<About> {}
+/** The policy's bound on waiting passed. */
+export class PendingTimeout extends Data.TaggedError('PendingTimeout')<About> {}
+/** The policy's bound on running passed; the permit's signal was aborted. */
+export class ActiveTimeout extends Data.TaggedError('ActiveTimeout')<About> {}
+/** The call was running when its host died: the provider may or may not have done the work. */
+export class OutcomeUnknown extends Data.TaggedError('OutcomeUnknown')<About> {}
+/** A call of this id ended already. */
+export class AlreadySettled extends Data.TaggedError('AlreadySettled')<About> {}
+/** A call of this id waits or runs already, for another owner. */
+export class DuplicateCall extends Data.TaggedError('DuplicateCall')<About> {}
+/** Larger than a declared limit can ever hold. */
+export class ExceedsLimit extends Data.TaggedError('ExceedsLimit')<About> {}
+/** The provider refused it as often as the policy allows. */
+export class AttemptsExhausted extends Data.TaggedError('AttemptsExhausted')<
+  About & { readonly cause?: unknown }
+> {}
+/** The provider refused it for a reason that waiting does not mend. */
+export class NotRetryable extends Data.TaggedError('NotRetryable')<About & { readonly cause?: unknown }> {}
+/** Refused by the scope's own quota. */
+export class Shed extends Data.TaggedError('Shed')<About> {}
+/** The cancel policy took the permit back; the call keeps its place: submit the same id again. */
+export class Preempted extends Data.TaggedError('Preempted')<About> {}
+/** The holder of the permit did not answer an abort in time. */
+export class Abandoned extends Data.TaggedError('Abandoned')<About> {}
+/** A recovered call that nobody asked for in time. */
+export class Unclaimed extends Data.TaggedError('Unclaimed')<About> {}
+/** The host was closed; a waiting call keeps its place in the journal. */
+export class HostClosed extends Data.TaggedError('HostClosed')<About> {}
+/** The scope stopped because its journal cannot keep what it decides. Nothing is dispatched any more. */
+export class ScopeFailed extends Data.TaggedError('ScopeFailed')<About & { readonly cause: unknown }> {}
+
+export type AdmissionError =
+  | DeadlineExceeded
+  | PendingTimeout
+  | ActiveTimeout
+  | OutcomeUnknown
+  | AlreadySettled
+  | DuplicateCall
+  | ExceedsLimit
+  | AttemptsExhausted
+  | NotRetryable
+  | Shed
+  | Preempted
+  | Abandoned
+  | Unclaimed
+  | HostClosed
+  | ScopeFailed
+
+const next: Readonly<
+  Record<RejectReason | ExpireReason, readonly [string, new (about: About) => AdmissionError]>
+> = {
+  'already-settled': ['ended already; use a new id to send it again', AlreadySettled],
+  'exceeds-limit': [
+    'is larger than a declared limit can ever hold; make it smaller or raise policy.limits',
+    ExceedsLimit,
+  ],
+  'attempts-exhausted': [
+    'was refused by the provider as often as policy.maxAttempts allows',
+    AttemptsExhausted,
+  ],
+  'not-retryable': ['was refused by the provider for a reason that waiting does not mend', NotRetryable],
+  'outcome-unknown': [
+    'was running when its host died, so the provider may have done the work; decide whether to send it again under a new id',
+    OutcomeUnknown,
+  ],
+  shed: ['was shed; retry with backoff', Shed],
+  deadline: ['passed its deadline', DeadlineExceeded],
+  'pending-timeout': [
+    'waited longer than the policy allows; see explain for what it waited for',
+    PendingTimeout,
+  ],
+  'active-timeout': ['ran longer than the policy allows and was aborted', ActiveTimeout],
+  unclaimed: ['was recovered from the journal and nobody asked for it in time', Unclaimed],
+  abandoned: ['did not answer the abort that took its place back', Abandoned],
+}
+
+/** The error that a `reject` or `expire` decision means to the call's owner. */
+export const errorOf = (scope: string, decision: Decision): AdmissionError => {
+  const [sentence, Kind] = next[decision.reason as RejectReason | ExpireReason]
+  return new Kind({
+    scope,
+    callId: decision.callId,
+    message: `call ${decision.callId} in ${scope} ${sentence}`,
+  })
+}
+
+export const preempted = (scope: string, callId: string): Preempted =>
+  new Preempted({
+    scope,
+    callId,
+    message: `call ${callId} in ${scope} gave its place to a primary and keeps its turn; submit the same id again`,
+  })
+
+export const hostClosed = (scope: string, callId: string): HostClosed =>
+  new HostClosed({ scope, callId, message: `host is closed: call ${callId} in ${scope} was released` })
+
+export const duplicateCall = (scope: string, callId: string): DuplicateCall =>
+  new DuplicateCall({
+    scope,
+    callId,
+    message: `call ${callId} in ${scope} waits or runs already; ids are idempotency keys, use another`,
+  })
+
+export const scopeFailed = (scope: string, callId: string, cause: unknown): ScopeFailed =>
+  new ScopeFailed({
+    scope,
+    callId,
+    cause,
+    message: `scope ${scope} stopped: ${cause instanceof Error ? cause.message : String(cause)}`,
+  })

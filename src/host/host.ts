@@ -1,0 +1,161 @@
+/** The Promise face of the host: the same runners, for programs without Effect. */
+import { Effect } from 'effect'
+import type { LimitReading, PolicyInput } from '../../machines/index.ts'
+import { currentAmbient, withAmbient } from '../carrier/ambient.ts'
+import { type Explanation, explainCall } from './explain.ts'
+import type { Kernel } from './kernel.ts'
+import type { Permit } from './permit.ts'
+import { type CallRequest, callOf } from './request.ts'
+import { awaitPermit, promised, runCall } from './run.ts'
+import { type ScopeKey, scopeName } from './scope-name.ts'
+import type { Observation, ScopeRunner } from './scope-runner.ts'
+import { type HostOptions, openKernel, type RunOptions, readingOf, watchBuffer } from './service.ts'
+import { type ScopeStatus, scopeStatus } from './status.ts'
+
+/** One scope: everything that shares one admission. */
+export class LaneScope {
+  readonly #runner: ScopeRunner
+
+  constructor(runner: ScopeRunner) {
+    this.#runner = runner
+  }
+
+  get name(): string {
+    return this.#runner.name
+  }
+
+  /** What the scope is doing, without content. */
+  get status(): ScopeStatus {
+    return scopeStatus(this.#runner.context)
+  }
+
+  /**
+   * Runs `fn` with a permit and settles it by what `fn` gives or throws. `fn` is run again when the
+   * provider refused the call before it began to answer, or a primary took its place: pass
+   * `permit.signal` on, and turn the SDK's own retries off. Rejects with an `AdmissionError`, with
+   * the signal's reason, or with what `fn` threw.
+   */
+  run<A>(request: CallRequest, fn: (permit: Permit) => PromiseLike<A>, options?: RunOptions<A>): Promise<A> {
+    return Effect.runPromise(
+      Effect.suspend(() => {
+        const ambient = currentAmbient()
+        const call = callOf(request, this.name, ambient)
+        const permitted = { priorityClass: call.priorityClass, permit: { scope: this.name, callId: call.id } }
+        return runCall(
+          this.#runner,
+          call,
+          (permit) => promised(permit, () => withAmbient(permitted, () => fn(permit))),
+          readingOf(this.name, options),
+          request.signal,
+        )
+      }),
+    )
+  }
+
+  /** A permit of your own: say `dispatched`, `accepted` and `settle`, or hold it with `await using`. */
+  async admit(request: CallRequest): Promise<Permit> {
+    const call = callOf(request, this.name, currentAmbient())
+    return Effect.runPromise(awaitPermit(this.#runner, call, false, request.signal))
+  }
+
+  /** Limits that the provider's headers show: they correct the budget, down and up. */
+  learn(limits: ReadonlyArray<LimitReading>): void {
+    this.#runner.learn(limits)
+  }
+
+  /** Withdraws a waiting call, or aborts the signal of its permit. */
+  withdraw(callId: string): void {
+    this.#runner.withdraw(callId, new Error(`call ${callId} was withdrawn`))
+  }
+}
+
+export class LaneHost implements AsyncDisposable {
+  readonly kernel: Kernel
+
+  constructor(kernel: Kernel) {
+    this.kernel = kernel
+  }
+
+  /** The scope of a key. A given policy takes effect at once, with calls in flight; without one the present policy stays. */
+  scope(key: ScopeKey, policy?: PolicyInput): LaneScope {
+    return new LaneScope(this.kernel.scope(scopeName(key), policy))
+  }
+
+  /** Why a call waits, or what happened to it, in a few lines; null when the journal does not know it. */
+  explain(callId: string): Promise<Explanation | null> {
+    return explainCall(this.kernel, callId)
+  }
+
+  /** Every scope that this host knows, without content. */
+  status(): ReadonlyArray<ScopeStatus> {
+    return [...this.kernel.runners.values()].map(({ context }) => scopeStatus(context))
+  }
+
+  /** Every event and decision once durable, from now on. A slow reader loses the oldest, never delays a scope. */
+  watch(): AsyncIterableIterator<Observation> & Disposable {
+    return new Watch(this.kernel)
+  }
+
+  /**
+   * Releases every waiter with `HostClosed` and ends. Waiting calls keep their places in the
+   * journal; permits that are out have `graceMs` to settle, then they are unknown to the next host.
+   */
+  close({ graceMs = 0 }: { readonly graceMs?: number } = {}): Promise<void> {
+    return this.kernel.close(graceMs)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+}
+
+class Watch implements AsyncIterableIterator<Observation>, Disposable {
+  readonly #buffer: Observation[] = []
+  readonly #stop: () => void
+  #waiting: ((result: IteratorResult<Observation>) => void) | null = null
+  #done = false
+
+  constructor(kernel: Kernel) {
+    this.#stop = kernel.observe((observation) => {
+      if (this.#waiting !== null) {
+        this.#waiting({ done: false, value: observation })
+        this.#waiting = null
+        return
+      }
+      if (this.#buffer.length >= watchBuffer) this.#buffer.shift()
+      this.#buffer.push(observation)
+    })
+  }
+
+  next(): Promise<IteratorResult<Observation>> {
+    const value = this.#buffer.shift()
+    if (value !== undefined) return Promise.resolve({ done: false, value })
+    if (this.#done) return Promise.resolve({ done: true, value: undefined })
+    return new Promise((resolve) => {
+      this.#waiting = resolve
+    })
+  }
+
+  return(): Promise<IteratorResult<Observation>> {
+    this.#done = true
+    this.#stop()
+    this.#waiting?.({ done: true, value: undefined })
+    this.#waiting = null
+    return Promise.resolve({ done: true, value: undefined })
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  [Symbol.dispose](): void {
+    void this.return()
+  }
+}
+
+/**
+ * Opens a host. Rejects with the journal's error when its history cannot be read or another
+ * process holds it; nothing is left open then.
+ */
+export const openHost = async (options: HostOptions = {}): Promise<LaneHost> =>
+  new LaneHost(await openKernel(options))

@@ -1,0 +1,170 @@
+/** The host without a face: scopes and their runners over one journal. */
+
+import { type Evidence, type PolicyInput, parsePolicy } from '../../machines/index.ts'
+import { encodeScope } from '../../machines/snapshot.ts'
+import { type Clock, steadyClock } from '../clock.ts'
+import type { Journal } from '../journal/journal.ts'
+import { Outbox } from './outbox.ts'
+import { type Replayed, replayJournal } from './recovery.ts'
+import { scopeParts } from './scope-name.ts'
+import { type Observation, type RunnerPorts, ScopeRunner, startScope } from './scope-runner.ts'
+
+/** Entries after which a scope writes a checkpoint; more when it has more calls, so that the cost per event stays flat. */
+const checkpointEntries = 4_096
+const checkpointEntriesPerCall = 4
+/** The end of an episode is a good moment for one, when there is something to save. */
+const checkpointEntriesAtEpisodeEnd = 256
+
+export interface KernelOptions {
+  readonly journal: Journal
+  /** For messages. */
+  readonly journalPath: string
+  readonly clock: Clock
+}
+
+export class Kernel {
+  readonly #journal: Journal
+  readonly #clock: Clock
+  readonly #outbox: Outbox
+  readonly #ports: RunnerPorts
+  readonly #runners = new Map<string, ScopeRunner>()
+  readonly #observers = new Set<(observation: Observation) => void>()
+  readonly #checkpoints = new Map<string, Promise<void>>()
+  #closing: Promise<void> | null = null
+
+  private constructor(journal: Journal, clock: Clock) {
+    this.#journal = journal
+    this.#clock = clock
+    this.#outbox = new Outbox(journal, (failure) => {
+      for (const runner of this.#runners.values()) runner.fail(failure)
+    })
+    this.#ports = {
+      clock,
+      outbox: this.#outbox,
+      observe: (observation) => {
+        for (const observer of this.#observers) observer(observation)
+      },
+      written: (runner, episodeEnded) => this.#considerCheckpoint(runner, episodeEnded),
+      spread: (from, evidence) => this.#spread(from, evidence),
+    }
+  }
+
+  /** Opens over a journal and takes up every scope in it. Fails closed on history that it cannot read. */
+  static async open({ journal, journalPath, clock }: KernelOptions): Promise<Kernel> {
+    const replayed = await replayJournal(journal, journalPath)
+    const newestMs = Math.max(0, ...[...replayed.values()].map(({ actor }) => actor.getSnapshot().context.at))
+    const kernel = new Kernel(journal, steadyClock(clock, newestMs))
+    for (const scope of replayed.values()) kernel.#takeUp(scope)
+    return kernel
+  }
+
+  get clock(): Clock {
+    return this.#clock
+  }
+
+  get journal(): Journal {
+    return this.#journal
+  }
+
+  get runners(): ReadonlyMap<string, ScopeRunner> {
+    return this.#runners
+  }
+
+  /** The runner of a scope, made when it is new. A policy that differs from the one in force replaces it. */
+  scope(name: string, policy?: PolicyInput): ScopeRunner {
+    let runner = this.#runners.get(name)
+    if (runner === undefined) {
+      runner = new ScopeRunner(name, startScope(name), this.#ports)
+      this.#runners.set(name, runner)
+      if (this.#outbox.failure !== null) runner.fail(this.#outbox.failure)
+      if (this.#closing !== null) runner.close()
+    }
+    if (policy !== undefined) {
+      const next = parsePolicy(policy)
+      if (JSON.stringify(next) !== JSON.stringify(runner.context.policy)) runner.changePolicy(next)
+    }
+    return runner
+  }
+
+  /** Hears of every event of every scope once it is durable. Answers how to stop. */
+  observe(observer: (observation: Observation) => void): () => void {
+    this.#observers.add(observer)
+    return () => this.#observers.delete(observer)
+  }
+
+  /** Writes a checkpoint of `runner` as it is now. */
+  checkpoint(runner: ScopeRunner): Promise<void> {
+    const running = this.#checkpoints.get(runner.name)
+    if (running !== undefined) return running
+    runner.entriesSinceCheckpoint = 0
+    const { context, name, position } = runner
+    const snapshot = JSON.stringify(encodeScope(context))
+    const written = this.#journal
+      .checkpoint({ scope: name, position, at: context.at, snapshot })
+      // A journal that fails tells its listener; a checkpoint only shortens recovery.
+      .catch(() => {})
+      .finally(() => this.#checkpoints.delete(name))
+    this.#checkpoints.set(name, written)
+    return written
+  }
+
+  /**
+   * Releases every waiter and ends; waiting calls keep their places in the journal. Waits at most
+   * `graceMs` for permits that are out; what is not settled by then is unknown to the next host.
+   */
+  close(graceMs: number): Promise<void> {
+    this.#closing ??= this.#close(graceMs)
+    return this.#closing
+  }
+
+  async #close(graceMs: number): Promise<void> {
+    for (const runner of this.#runners.values()) runner.refuseWaiters()
+    if (graceMs > 0) await this.#permitsSettled(graceMs)
+    const runners = [...this.#runners.values()].filter(({ position }) => position > 0)
+    for (const runner of this.#runners.values()) runner.close()
+    if (this.#outbox.failure === null) await Promise.all(runners.map((runner) => this.checkpoint(runner)))
+    await this.#journal.close()
+  }
+
+  #permitsSettled(graceMs: number): Promise<void> {
+    const open = () => [...this.#runners.values()].some(({ openPermits }) => openPermits > 0)
+    if (!open()) return Promise.resolve()
+    return new Promise((resolve) => {
+      const done = () => {
+        stop()
+        cancel()
+        resolve()
+      }
+      const stop = this.observe(() => open() || done())
+      const cancel = this.#clock.after(graceMs, done)
+    })
+  }
+
+  #takeUp({ scope, actor, position, entries }: Replayed): void {
+    const runner = new ScopeRunner(scope, actor, this.#ports)
+    runner.position = position
+    runner.entriesSinceCheckpoint = entries
+    this.#runners.set(scope, runner)
+    if (runner.liveCalls > 0) runner.tell({ type: 'host.recovered' })
+  }
+
+  #considerCheckpoint(runner: ScopeRunner, episodeEnded: boolean): void {
+    const due = Math.max(checkpointEntries, checkpointEntriesPerCall * runner.liveCalls)
+    const entries = runner.entriesSinceCheckpoint
+    const goodMoment = episodeEnded && runner.liveCalls < checkpointEntriesAtEpisodeEnd
+    if (entries >= due || (goodMoment && entries >= checkpointEntriesAtEpisodeEnd))
+      void this.checkpoint(runner)
+  }
+
+  /** A wait on the whole credential, or on the provider's host, holds the sibling scopes too. */
+  #spread(from: ScopeRunner, evidence: Evidence): void {
+    const source = scopeParts(from.name)
+    if (source === null || evidence.retryAfterMs === null) return
+    for (const runner of this.#runners.values()) {
+      const other = scopeParts(runner.name)
+      if (runner === from || other === null || other.provider !== source.provider) continue
+      if (evidence.scope === 'credential' && other.credential !== source.credential) continue
+      runner.tell({ type: 'provider.evidence', evidence })
+    }
+  }
+}

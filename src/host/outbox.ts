@@ -1,0 +1,56 @@
+import type { Journal, JournalEntry, JournalFailure } from '../journal/journal.ts'
+
+/**
+ * Write ahead: what a decision does to the world waits here until the journal says that the
+ * decision is durable. One outbox per journal; effects leave in the order of their entries.
+ */
+export class Outbox {
+  readonly #journal: Journal
+  #effects: Array<{ readonly position: number; readonly carryOut: () => void }> = []
+  #next = 0
+  #durable = 0
+  #failure: JournalFailure | null = null
+  readonly #onFailure: (failure: JournalFailure) => void
+
+  constructor(journal: Journal, onFailure: (failure: JournalFailure) => void) {
+    this.#journal = journal
+    this.#onFailure = onFailure
+    journal.listen({ durable: (through) => this.#flush(through), failed: (failure) => this.#fail(failure) })
+  }
+
+  get failure(): JournalFailure | null {
+    return this.#failure
+  }
+
+  /** Writes an entry; answers its position. Throws the journal's failure. */
+  write(entry: JournalEntry): number {
+    if (this.#failure !== null) throw this.#failure
+    return this.#journal.append(entry)
+  }
+
+  /** Does `carryOut` once everything up to `position` is durable; never, when the journal fails before. */
+  after(position: number, carryOut: () => void): void {
+    if (position <= this.#durable) carryOut()
+    else this.#effects.push({ position, carryOut })
+  }
+
+  #flush(through: number): void {
+    this.#durable = through
+    while (this.#next < this.#effects.length && this.#effects[this.#next]!.position <= through) {
+      const { carryOut } = this.#effects[this.#next]!
+      this.#next += 1
+      carryOut()
+    }
+    if (this.#next > 1_024 && this.#next * 2 > this.#effects.length) {
+      this.#effects = this.#effects.slice(this.#next)
+      this.#next = 0
+    }
+  }
+
+  #fail(failure: JournalFailure): void {
+    this.#failure = failure
+    this.#effects = []
+    this.#next = 0
+    this.#onFailure(failure)
+  }
+}

@@ -1,0 +1,87 @@
+import type { Evidence, Outcome, Usage } from '../../machines/index.ts'
+import type { AdmissionError } from './errors.ts'
+
+/** How the holder of a permit says that its dispatch ended. */
+export interface Settlement {
+  readonly outcome: Exclude<Outcome, 'unknown' | 'abandoned'>
+  readonly usage?: Usage
+  /** What the provider said; needed for `throttled`. */
+  readonly evidence?: Evidence
+}
+
+/** What became of the call: it `ended`, or it is `waiting` in its place again (submit the same id). */
+export type Disposition = 'ended' | 'waiting'
+
+/** What a permit needs of its scope. */
+export interface PermitOwner {
+  readonly dispatched: (callId: string) => Promise<void>
+  readonly accepted: (callId: string) => void
+  readonly settle: (callId: string, settlement: Settlement) => Disposition
+  readonly settledTwice: (callId: string) => void
+}
+
+/** The identified, abortable right to one dispatch. It is settled exactly once; a second settle does nothing and is counted. */
+export class Permit implements AsyncDisposable {
+  readonly scope: string
+  readonly callId: string
+  /** Unique among all permits: the call's id and the number of its attempt. */
+  readonly id: string
+  /** 1 for the first dispatch of this call. */
+  readonly attempt: number
+  readonly #controller = new AbortController()
+  readonly #owner: PermitOwner
+  #disposition: Disposition | null = null
+
+  constructor(scope: string, callId: string, attempt: number, owner: PermitOwner) {
+    this.scope = scope
+    this.callId = callId
+    this.id = `${callId}#${attempt}`
+    this.attempt = attempt
+    this.#owner = owner
+  }
+
+  /** Aborted when the policy takes the permit back (`Preempted`), when a timeout passes, or when the caller's own signal is. */
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  get settled(): boolean {
+    return this.#disposition !== null
+  }
+
+  /** Say this right before the request leaves and await it: only then a restart knows that it may have been sent. */
+  dispatched(): Promise<void> {
+    return this.#owner.dispatched(this.callId)
+  }
+
+  /** The provider began to answer. */
+  accepted(): void {
+    if (this.#disposition === null) this.#owner.accepted(this.callId)
+  }
+
+  /** Ends the dispatch. The first settlement counts. */
+  settle(settlement: Settlement): Disposition {
+    if (this.#disposition !== null) {
+      this.#owner.settledTwice(this.callId)
+      return this.#disposition
+    }
+    this.#disposition = this.#owner.settle(this.callId, settlement)
+    return this.#disposition
+  }
+
+  /** Left without a settlement: the dispatch counts as cancelled. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#disposition === null) this.settle({ outcome: 'cancelled' })
+  }
+
+  /** The scope ended it; nothing that the holder says later counts. */
+  revoke(reason: AdmissionError): void {
+    this.#disposition = 'ended'
+    this.#controller.abort(reason)
+  }
+
+  /** Asks the holder to stop; it still settles. */
+  abort(reason: unknown): void {
+    if (this.#disposition === null) this.#controller.abort(reason)
+  }
+}

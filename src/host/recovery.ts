@@ -1,0 +1,85 @@
+/** From the journal back to actors: the newest checkpoint of each scope, and every entry after it. */
+import type { Actor } from 'xstate'
+import type { Decision, providerScope, ScopeEvent } from '../../machines/index.ts'
+import { type Checkpoint, type Journal, JournalCorrupt, type StoredEntry } from '../journal/journal.ts'
+import { startScope } from './scope-runner.ts'
+
+/** What an entry's record holds. */
+export interface Record {
+  readonly event: ScopeEvent
+  readonly decisions: ReadonlyArray<Decision>
+}
+
+/** Throws `JournalCorrupt` that names the row. */
+export const readRecord = (path: string, entry: StoredEntry): Record => {
+  try {
+    const record = JSON.parse(entry.record) as Record
+    if (typeof record.event?.type === 'string' && Array.isArray(record.decisions)) return record
+  } catch {}
+  throw new JournalCorrupt(path, `entries ${entry.position}`, 'not an event with its decisions')
+}
+
+/** The present code decides otherwise than the journal says was decided; going on could repeat what was done. */
+export class ReplayDiverged extends Error {
+  readonly _tag = 'ReplayDiverged'
+  readonly position: number
+  constructor(scope: string, position: number, recorded: string, replayed: string) {
+    super(
+      `journal entry ${position} of ${scope}: recorded decisions ${recorded}, but this version decides ${replayed}; ` +
+        'close the host with the version that wrote it (that writes a checkpoint), then upgrade',
+    )
+    this.name = 'ReplayDiverged'
+    this.position = position
+  }
+}
+
+/** A scope rebuilt by feeding its history to one actor. */
+export class Replayed {
+  readonly scope: string
+  readonly actor: Actor<typeof providerScope>
+  position = 0
+  entries = 0
+  #decisions: Decision[] = []
+
+  constructor(scope: string, checkpoint?: Checkpoint) {
+    this.scope = scope
+    this.actor = startScope(scope, checkpoint === undefined ? undefined : JSON.parse(checkpoint.snapshot))
+    this.position = checkpoint?.position ?? 0
+    this.actor.on('decision', ({ decision }) => this.#decisions.push(decision))
+    this.actor.subscribe({ error: () => {} })
+  }
+
+  /** Feeds one entry; answers what it decides now. */
+  feed({ event }: Record, position: number): ReadonlyArray<Decision> {
+    this.#decisions = []
+    this.actor.send(event)
+    const { status, error } = this.actor.getSnapshot() as { status: string; error?: unknown }
+    if (status === 'error') throw error
+    this.position = position
+    this.entries += 1
+    return this.#decisions
+  }
+}
+
+/** Every scope of the journal as it was when the last host ended. Fails closed. */
+export const replayJournal = async (
+  journal: Journal,
+  path: string,
+): Promise<ReadonlyMap<string, Replayed>> => {
+  const scopes = new Map<string, Replayed>()
+  for (const checkpoint of await journal.checkpoints()) {
+    scopes.set(checkpoint.scope, new Replayed(checkpoint.scope, checkpoint))
+  }
+  for await (const batch of journal.read()) {
+    for (const entry of batch) {
+      const replayed = scopes.get(entry.scope) ?? new Replayed(entry.scope)
+      scopes.set(entry.scope, replayed)
+      if (entry.position <= replayed.position) continue
+      const record = readRecord(path, entry)
+      const decided = replayed.feed(record, entry.position)
+      const [was, is] = [JSON.stringify(record.decisions), JSON.stringify(decided)]
+      if (was !== is) throw new ReplayDiverged(entry.scope, entry.position, was, is)
+    }
+  }
+  return scopes
+}

@@ -1,0 +1,303 @@
+/**
+ * Runs one scope's actor: stamps and journals every event, carries the decisions out once they
+ * are durable, keeps the permits and the one timer.
+ */
+import { HashMap, Option } from 'effect'
+import { type Actor, createActor } from 'xstate'
+import {
+  type Call,
+  type Decision,
+  type EpisodeSummary,
+  type Evidence,
+  type LimitReading,
+  type Policy,
+  providerScope,
+  type ScopeContext,
+  type ScopeEvent,
+  wakeAt,
+} from '../../machines/index.ts'
+import type { Clock } from '../clock.ts'
+import { Alarm } from './alarm.ts'
+import { type AdmissionError, duplicateCall, errorOf, hostClosed, preempted, scopeFailed } from './errors.ts'
+import type { Outbox } from './outbox.ts'
+import { type Disposition, Permit, type PermitOwner, type Settlement } from './permit.ts'
+
+/** Who waits for a permit. */
+export interface Waiter {
+  readonly granted: (permit: Permit) => void
+  readonly refused: (error: AdmissionError) => void
+  /** Record the dispatch together with the grant, in one commit: the holder sends at once. */
+  readonly dispatchAtOnce: boolean
+}
+
+/** What others may see of a scope: every event with its decisions, once durable. */
+export interface Observation {
+  readonly scope: string
+  readonly position: number
+  readonly event: ScopeEvent
+  readonly decisions: ReadonlyArray<Decision>
+  readonly episode: EpisodeSummary | null
+}
+
+export interface RunnerPorts {
+  readonly clock: Clock
+  readonly outbox: Outbox
+  readonly observe: (observation: Observation) => void
+  /** An entry was written; a checkpoint may be due. */
+  readonly written: (runner: ScopeRunner, episodeEnded: boolean) => void
+  /** Evidence that speaks of more than this scope. */
+  readonly spread: (from: ScopeRunner, evidence: Evidence) => void
+}
+
+/** Events as they are told to a runner: it stamps the time. */
+export type Unstamped<E> = E extends ScopeEvent ? Omit<E, 'at'> : never
+
+export class ScopeRunner implements PermitOwner {
+  readonly name: string
+  readonly #ports: RunnerPorts
+  readonly #actor: Actor<typeof providerScope>
+  readonly #alarm: Alarm
+  readonly #waiters = new Map<string, Waiter>()
+  readonly #permits = new Map<string, Permit>()
+  /** Permits granted again to calls whose owners have not come back for them yet. */
+  readonly #kept = new Map<string, { readonly permit: Permit; readonly position: number }>()
+  #decisions: Decision[] = []
+  #episode: EpisodeSummary | null = null
+  #failure: unknown = null
+  #refusing = false
+  #closed = false
+  /** Position of the newest entry, 0 before the first. */
+  position = 0
+  entriesSinceCheckpoint = 0
+
+  constructor(name: string, actor: Actor<typeof providerScope>, ports: RunnerPorts) {
+    this.name = name
+    this.#actor = actor
+    this.#ports = ports
+    this.#alarm = new Alarm(ports.clock, () => this.#wake())
+    actor.on('decision', ({ decision }) => this.#decisions.push(decision))
+    actor.on('episode', ({ summary }) => {
+      this.#episode = summary
+    })
+    // A broken invariant stops the scope; without a listener XState would throw it at the process.
+    actor.subscribe({ error: (error) => this.fail(error) })
+  }
+
+  get context(): ScopeContext {
+    return this.#actor.getSnapshot().context
+  }
+
+  get actor(): Actor<typeof providerScope> {
+    return this.#actor
+  }
+
+  /** Calls that wait or run. */
+  get liveCalls(): number {
+    const { counts } = this.context
+    return counts.primaryWaiting + counts.auxiliaryWaiting + counts.primaryInFlight + counts.auxiliaryInFlight
+  }
+
+  /** Permits that were given out and are not settled. */
+  get openPermits(): number {
+    return this.#permits.size
+  }
+
+  /** Asks for a permit. The waiter hears exactly once, unless the call is withdrawn first. */
+  submit(call: Call, waiter: Waiter): void {
+    if (this.#failure !== null) return waiter.refused(scopeFailed(this.name, call.id, this.#failure))
+    if (this.#refusing) return waiter.refused(hostClosed(this.name, call.id))
+    const kept = this.#kept.get(call.id)
+    if (kept !== undefined) {
+      this.#kept.delete(call.id)
+      this.#waiters.set(call.id, waiter)
+      return this.#deliver(kept.permit, waiter, kept.position)
+    }
+    if (this.#waiters.has(call.id) || this.#permits.has(call.id))
+      return waiter.refused(duplicateCall(this.name, call.id))
+    this.#waiters.set(call.id, waiter)
+    this.tell({ type: 'call.submitted', call })
+  }
+
+  /** The owner no longer wants it. A permit on its way is taken back; one that is used gets `reason` on its signal. */
+  withdraw(callId: string, reason: unknown): void {
+    const delivered = !this.#waiters.delete(callId)
+    const permit = this.#permits.get(callId)
+    if (delivered) return permit?.abort(reason)
+    if (permit !== undefined) {
+      permit.settle({ outcome: 'cancelled' })
+      return
+    }
+    this.tell({ type: 'call.withdrawn', callId })
+  }
+
+  dispatched(callId: string): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    if (this.#failure !== null) reject(scopeFailed(this.name, callId, this.#failure))
+    else if (Option.getOrUndefined(HashMap.get(this.context.inFlight, callId))?.stage !== 'admitted')
+      resolve()
+    else {
+      const position = this.tell({ type: 'call.dispatched', callId })
+      if (position === null) reject(scopeFailed(this.name, callId, this.#failure))
+      else this.#ports.outbox.after(position, resolve)
+    }
+    return promise
+  }
+
+  accepted(callId: string): void {
+    this.tell({ type: 'call.accepted', callId })
+  }
+
+  settle(callId: string, { outcome, usage, evidence }: Settlement): Disposition {
+    this.#permits.delete(callId)
+    this.#waiters.delete(callId)
+    this.tell({
+      type: 'call.settled',
+      callId,
+      outcome,
+      ...(usage === undefined ? {} : { usage }),
+      ...(evidence === undefined ? {} : { evidence }),
+    })
+    if (evidence !== undefined && evidence.scope !== 'model') this.#ports.spread(this, evidence)
+    return HashMap.has(this.context.waiting, callId) ? 'waiting' : 'ended'
+  }
+
+  settledTwice(callId: string): void {
+    this.tell({ type: 'call.settled', callId, outcome: 'cancelled' })
+  }
+
+  learn(limits: ReadonlyArray<LimitReading>): void {
+    if (limits.length > 0) this.tell({ type: 'provider.evidence', limits })
+  }
+
+  changePolicy(policy: Policy): void {
+    this.tell({ type: 'policy.changed', policy })
+  }
+
+  /** Takes an event in. Answers its position in the journal, or null when the scope has stopped. */
+  tell(fact: Unstamped<ScopeEvent>): number | null {
+    if (this.#failure !== null || this.#closed) return null
+    const event = { ...fact, at: this.#ports.clock.now() } as ScopeEvent
+    this.#decisions = []
+    this.#episode = null
+    this.#actor.send(event)
+    if (this.#failure !== null) return null
+    const decisions = this.#decisions
+    const episode = this.#episode
+    try {
+      const record = JSON.stringify({ event, decisions })
+      this.position = this.#ports.outbox.write({ scope: this.name, at: event.at, record })
+    } catch (error) {
+      this.fail(error)
+      return null
+    }
+    this.entriesSinceCheckpoint += 1
+    const { position } = this
+    this.#ports.outbox.after(position, () =>
+      this.#ports.observe({ scope: this.name, position, event, decisions, episode }),
+    )
+    for (const decision of decisions) this.#carryOut(decision, position)
+    this.#alarm.set(wakeAt(this.context))
+    this.#ports.written(this, episode !== null)
+    return position
+  }
+
+  /** Nothing is decided or dispatched any more: the journal cannot keep it. Work that runs is left alone. */
+  fail(cause: unknown): void {
+    if (this.#failure !== null) return
+    this.#failure = cause
+    this.#alarm.stop()
+    this.#releaseWaiters((callId) => scopeFailed(this.name, callId, cause))
+  }
+
+  /** Takes no more calls and releases every waiter; the calls keep their places in the journal. */
+  refuseWaiters(): void {
+    this.#refusing = true
+    this.#releaseWaiters((callId) => hostClosed(this.name, callId))
+  }
+
+  /** Takes no more events. */
+  close(): void {
+    this.refuseWaiters()
+    this.#closed = true
+    this.#alarm.stop()
+  }
+
+  #releaseWaiters(error: (callId: string) => AdmissionError): void {
+    const waiters = [...this.#waiters]
+    this.#waiters.clear()
+    for (const [callId, waiter] of waiters) {
+      this.#permits.delete(callId)
+      waiter.refused(error(callId))
+    }
+  }
+
+  #carryOut(decision: Decision, position: number): void {
+    const { callId } = decision
+    switch (decision.verdict) {
+      case 'admit':
+      case 'release':
+        return this.#grant(callId, position)
+      case 'cancel':
+        return this.#ports.outbox.after(position, () =>
+          this.#permits.get(callId)?.abort(preempted(this.name, callId)),
+        )
+      case 'reject':
+      case 'expire': {
+        const permit = this.#permits.get(callId)
+        this.#permits.delete(callId)
+        this.#kept.delete(callId)
+        const waiter = this.#waiters.get(callId)
+        this.#waiters.delete(callId)
+        return this.#ports.outbox.after(position, () => {
+          const error = errorOf(this.name, decision)
+          permit?.revoke(error)
+          waiter?.refused(error)
+        })
+      }
+      case 'defer':
+        return
+    }
+  }
+
+  #grant(callId: string, grantedIn: number): void {
+    const attempt = Option.getOrUndefined(HashMap.get(this.context.inFlight, callId))?.attempts ?? 1
+    const permit = new Permit(this.name, callId, attempt, this)
+    this.#permits.set(callId, permit)
+    const waiter = this.#waiters.get(callId)
+    if (waiter === undefined) this.#kept.set(callId, { permit, position: grantedIn })
+    else this.#deliver(permit, waiter, grantedIn)
+  }
+
+  #deliver(permit: Permit, waiter: Waiter, grantedIn: number): void {
+    const { callId } = permit
+    const position = waiter.dispatchAtOnce ? this.tell({ type: 'call.dispatched', callId }) : grantedIn
+    if (position === null) return
+    this.#ports.outbox.after(position, () => {
+      // Withdrawn, expired or failed while its entry was on the way to the disk.
+      if (this.#waiters.get(callId) !== waiter || this.#permits.get(callId) !== permit) return
+      this.#waiters.delete(callId)
+      waiter.granted(permit)
+    })
+  }
+
+  #wake(): number | null {
+    if (this.#failure !== null || this.#closed) return null
+    const due = wakeAt(this.context)
+    // The clock of the core stands at its newest event; only a time that has come is worth an event.
+    if (due === null || due > this.#ports.clock.now()) return due
+    this.tell({ type: 'clock.woke' })
+    return wakeAt(this.context)
+  }
+}
+
+/** A scope's actor, from a snapshot (throws `SnapshotUnreadable`) or from nothing. Started, so that it can be fed. */
+export const startScope = (name: string, snapshot?: unknown): Actor<typeof providerScope> => {
+  const input = { scope: name }
+  const actor =
+    snapshot === undefined
+      ? createActor(providerScope, { input })
+      : createActor(providerScope, { input, snapshot: { status: 'active', scope: snapshot } as never })
+  const start = actor.getSnapshot() as { readonly status: string; readonly error?: unknown }
+  if (start.status === 'error') throw start.error
+  return actor.start()
+}

@@ -1,0 +1,65 @@
+import { HashMap } from 'effect'
+import { primaryWanted } from '../../machines/admission.ts'
+import type { Lane, ScopeContext } from '../../machines/index.ts'
+import { trailingTokens } from '../../machines/ramp.ts'
+
+export interface LaneStatus {
+  readonly waiting: number
+  readonly inFlight: number
+  /** Age of the call that has waited longest, milliseconds; null when none waits. */
+  readonly longestWaitMs: number | null
+}
+
+/** What a scope is doing. Content-free: counts, times, names of states and reasons. */
+export interface ScopeStatus {
+  readonly scope: string
+  readonly state: ScopeContext['state']
+  /** Epoch milliseconds of its newest event. */
+  readonly at: number
+  readonly auxiliaryGate: 'open' | 'closed' | 'metered'
+  readonly primary: LaneStatus
+  readonly auxiliary: LaneStatus
+  readonly capacity: number
+  /** The provider asked to wait until then, epoch milliseconds, and for what; null when it did not. */
+  readonly wait: ScopeContext['wait']
+  /** Input tokens dispatched in the last minute. */
+  readonly recentInputTokens: number
+  /** Most input tokens that were accepted within one minute. */
+  readonly highestAcceptedTokens: number
+  readonly lastRefusal: ScopeContext['ramp']['refusal']
+  readonly counters: ScopeContext['counters']
+}
+
+const laneStatus = (context: ScopeContext, lane: Lane, inFlight: number, waiting: number): LaneStatus => {
+  let oldest = Number.POSITIVE_INFINITY
+  if (waiting > 0) {
+    for (const call of HashMap.values(context.waiting)) {
+      if (call.call.lane === lane && call.submittedAt < oldest) oldest = call.submittedAt
+    }
+  }
+  return { waiting, inFlight, longestWaitMs: waiting > 0 ? context.at - oldest : null }
+}
+
+const gateOf = (context: ScopeContext): ScopeStatus['auxiliaryGate'] => {
+  if (context.state === 'auxiliaryDraining') return 'metered'
+  return primaryWanted(context) ? 'closed' : 'open'
+}
+
+/** The status of a scope at its newest event. O(n) in its waiting calls. */
+export const scopeStatus = (context: ScopeContext): ScopeStatus => {
+  const { counts, ramp, at } = context
+  return {
+    scope: context.scope,
+    state: context.state,
+    at,
+    auxiliaryGate: gateOf(context),
+    primary: laneStatus(context, 'primary', counts.primaryInFlight, counts.primaryWaiting),
+    auxiliary: laneStatus(context, 'auxiliary', counts.auxiliaryInFlight, counts.auxiliaryWaiting),
+    capacity: context.policy.capacity,
+    wait: context.wait,
+    recentInputTokens: trailingTokens(ramp, at),
+    highestAcceptedTokens: ramp.highestAccepted,
+    lastRefusal: ramp.refusal,
+    counters: context.counters,
+  }
+}
