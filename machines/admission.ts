@@ -8,6 +8,7 @@ import {
   type Draft,
   type InFlight,
   lookup,
+  type Place,
   type ScopeContext,
   type Waiting,
 } from './context.ts'
@@ -24,7 +25,7 @@ import {
 } from './fairness.ts'
 import * as pacing from './pacing.ts'
 import { reserveOf } from './policy.ts'
-import { peek, pop, push } from './queue.ts'
+import { empty, peek, pop, push, toArray } from './queue.ts'
 import * as ramp from './ramp.ts'
 
 export const costOfCall = ({ call }: Pick<Waiting, 'call'>): Cost => ({
@@ -273,23 +274,26 @@ const passAuxiliaries = (draft: Draft): void => {
 
 /** A child of a running call borrows its parent's place, one child at a time: the parent waits for it. */
 export const lend = (draft: Draft, parentId: string): void => {
-  const parent = lookup(draft.inFlight, parentId)
   const children = lookup(draft.nested, parentId)
-  if (parent === undefined || children === undefined || children.lent !== null) return
-  let queue = children.queue
-  for (let place = peek(queue); place !== undefined; place = peek(queue)) {
-    queue = pop(queue)
+  if (!HashMap.has(draft.inFlight, parentId) || children === undefined || children.lent !== null) return
+  let chosen: Waiting | null = null
+  let queue = empty<Place>()
+  for (const place of toArray(children.queue)) {
     const waiting = lookup(draft.waiting, place.id)
     if (waiting === undefined || waiting.seq !== place.seq) continue
-    if (waiting.call.lane === 'auxiliary') {
-      if (!waiting.urgent) leaveBacklog(draft, waiting.call.principal)
-      enterFlight(draft, waiting.call.principal)
-    }
-    draft.nested = HashMap.set(draft.nested, parentId, { queue, lent: place.id })
-    grant(draft, waiting, 'nested', true)
+    if (chosen === null && isReady(waiting)) chosen = waiting
+    else queue = push(queue, place)
+  }
+  if (chosen === null) {
+    if (queue.size === 0) draft.nested = HashMap.remove(draft.nested, parentId)
     return
   }
-  draft.nested = HashMap.remove(draft.nested, parentId)
+  if (chosen.call.lane === 'auxiliary') {
+    if (!chosen.urgent) leaveBacklog(draft, chosen.call.principal)
+    enterFlight(draft, chosen.call.principal)
+  }
+  draft.nested = HashMap.set(draft.nested, parentId, { queue, lent: chosen.call.id })
+  grant(draft, chosen, 'nested', true)
 }
 
 /** Grants everything that may go in its state now. */

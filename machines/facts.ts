@@ -68,6 +68,7 @@ const satisfy = (draft: Draft, callId: string): void => {
     if (!isReady(next)) continue
     adjust(draft, { primaryReady: 1 })
     enqueuePrimary(draft, next)
+    if (next.call.parentId !== null) lend(draft, next.call.parentId)
   }
 }
 
@@ -171,7 +172,8 @@ const isUrgent = (draft: Draft, call: Call): boolean =>
 const dependOn = (draft: Draft, call: Call): ReadonlyArray<string> => {
   const live: string[] = []
   for (const id of call.dependsOn) {
-    if (id === call.id) continue
+    // Neither itself nor the call that it runs in can end before it.
+    if (id === call.id || id === call.parentId) continue
     const waiting = lookup(draft.waiting, id)
     if (waiting !== undefined) promote(draft, waiting)
     if (waiting !== undefined || HashMap.has(draft.inFlight, id)) {
@@ -331,7 +333,8 @@ const correct = (draft: Draft, flight: InFlight, actual: ReturnType<typeof costO
 
 /** What a refusal says of this class and of the ceiling. */
 const weigh = (draft: Draft, evidence: Evidence, flight: InFlight): void => {
-  if (evidence.kind === 'not-capacity' || evidence.kind === 'quota-exhausted') return
+  // What waiting cannot mend says nothing about when others may go.
+  if (!evidence.retryable) return
   const { call, grantedAt } = flight
   const pace = draft.pacing[call.priorityClass] ?? pacing.steady
   if (grantedAt < pace.epochMs) count(draft, 'lateEvidence')
@@ -404,6 +407,8 @@ export const changePolicy = (draft: Draft, policy: Draft['policy']): void => {
 
 /** The host that held the permits is gone: what was not sent returns, what was sent is unknown, what waits needs its owner. */
 export const recover = (draft: Draft): void => {
+  draft.nested = HashMap.empty()
+  draft.unannounced = []
   const flights = [...HashMap.values(draft.inFlight)].sort((one, other) => one.seq - other.seq)
   for (const flight of flights) {
     land(draft, flight)
@@ -417,8 +422,6 @@ export const recover = (draft: Draft): void => {
       end(draft, flight.call.id, 'unknown')
     }
   }
-  draft.nested = HashMap.empty()
-  draft.unannounced = []
   const untilMs = draft.at + draft.policy.unclaimedExpiryMs
   const orphans = [...HashMap.values(draft.waiting)].sort((one, other) => one.seq - other.seq)
   for (const waiting of orphans) {

@@ -48,11 +48,12 @@ const applyFact = (draft: Draft, event: ScopeEvent): void => {
   }
 }
 
-/** Takes an event in: ends what is due, applies the fact, grants what may go in the present state. */
+/** Takes an event in: applies the fact, ends what is due, grants what may go in the present state. */
 export const absorb = (context: ScopeContext, event: ScopeEvent): ScopeContext => {
   const draft = draftOf(context, event.at)
-  sweep(draft)
+  // The fact first: an answer that comes with its deadline still counts.
   applyFact(draft, event)
+  sweep(draft)
   pass(draft)
   return draft
 }

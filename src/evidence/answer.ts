@@ -1,0 +1,135 @@
+/**
+ * What comes in (`ProviderAnswer`), what unwrapping makes of it (`Signal`), and what one provider's
+ * reader concludes (`Finding`). Only the edge knows these; the core sees `Evidence`.
+ */
+import type { EvidenceFacts, EvidenceKind, EvidenceScope } from '../../machines/evidence.ts'
+import type { Family } from './family.ts'
+import type { LimitReading } from './headers.ts'
+
+/** Anything that lists its headers as `(value, name)`: the Fetch `Headers`, a `Map`. */
+export interface HeadersLike {
+  forEach(visit: (value: string, name: string) => void): void
+}
+
+export type HeaderBag = Readonly<Record<string, string | ReadonlyArray<string> | undefined>> | HeadersLike
+
+/** One answer of a provider or of a gateway in front of it, as received. */
+export interface ProviderAnswer {
+  /** Name of the lane's provider. Only a hint: the shape found inside the answer decides. */
+  readonly provider: string
+  /** HTTP status, [100, 599]. 0 when it is not known, as for a pasted body. */
+  readonly status: number
+  readonly headers: HeaderBag
+  /** Parsed JSON, JSON text, event-stream text, decoded event frames, or any other text. */
+  readonly body: unknown
+  /** When the answer was received: epoch ms or ISO 8601. Without it, the answer's own `date` header counts. */
+  readonly receivedAt?: number | string | undefined
+}
+
+export type JsonObject = Readonly<Record<string, unknown>>
+
+/** An answer after unwrapping: every envelope opened, innermost findings first. */
+export interface Signal {
+  /** Family of the declared provider; null when its name is unknown or only a proxy. */
+  readonly declared: Family | null
+  /** Families that the answer itself names, such as `BedrockException` in a gateway's prefix. */
+  readonly named: ReadonlyArray<Family>
+  /** The status that counts: one stated inside, where the outer one is a success or a gateway's relabelling. */
+  readonly status: number
+  /** The answer is a refusal or a fault. False for a served answer, whatever its text says. */
+  readonly isError: boolean
+  /** Machine codes, types and reasons in snake case, innermost first. */
+  readonly codes: ReadonlyArray<string>
+  /** Error messages, innermost first, joined by newlines; at most `textCapChars` long. Never model output. */
+  readonly text: string
+  /** Error objects met on the way, for readers that know a field by name. */
+  readonly objects: ReadonlyArray<JsonObject>
+  readonly headers: ReadonlyMap<string, string>
+  /** Headers that a gateway copied into the body. */
+  readonly innerHeaders: ReadonlyMap<string, string>
+  /** Rate-limit windows of the outer headers. */
+  readonly limits: ReadonlyArray<LimitReading>
+  /** Epoch ms; null when neither the caller nor a `date` header says. */
+  readonly receivedAtMs: number | null
+}
+
+/** A reader's conclusion. The wait is read apart, so that precedence lives in one place. */
+export interface Finding {
+  readonly kind: EvidenceKind
+  readonly scope: EvidenceScope
+  readonly retryable: boolean
+  readonly facts?: EvidenceFacts
+  /** A wait that only this provider's reader can find; ranks with the structured body. */
+  readonly waitMs?: number | null
+}
+
+/** One provider's knowledge of its own answers. */
+export interface ProviderReader {
+  readonly family: Family
+  /** The shape alone gives this provider away, whoever delivered it. */
+  readonly recognises: (signal: Signal) => boolean
+  readonly read: (signal: Signal) => Finding | null
+  /** What an overload without further words holds. */
+  readonly overloadScope: EvidenceScope
+  /** What a rate limit that names no dimension holds. */
+  readonly rateLimitScope: EvidenceScope
+}
+
+/** Headers beyond this count are not read. */
+const headerCap = 256
+/** A longer value is no limit header. */
+const headerValueCapChars = 2048
+
+/** Lower-cased header map; repeated values are joined by `, ` as Fetch does. */
+export function headerMap(headers: unknown): ReadonlyMap<string, string> {
+  const map = new Map<string, string>()
+  const add = (name: unknown, value: unknown): void => {
+    if (typeof name !== 'string' || map.size >= headerCap || name.length > headerValueCapChars) return
+    const text = headerText(value)
+    if (text !== null) map.set(name.toLowerCase(), text)
+  }
+  if (typeof headers !== 'object' || headers === null) return map
+  if (Array.isArray(headers)) {
+    for (const pair of headers.slice(0, headerCap)) if (Array.isArray(pair)) add(pair[0], pair[1])
+    return map
+  }
+  if ('forEach' in headers && typeof headers.forEach === 'function') {
+    const listed = headers as HeadersLike
+    listed.forEach((value, name) => {
+      add(name, value)
+    })
+    return map
+  }
+  for (const name in headers) {
+    if (map.size >= headerCap) break
+    add(name, (headers as JsonObject)[name])
+  }
+  return map
+}
+
+function headerText(value: unknown): string | null {
+  if (typeof value === 'string') return value.length <= headerValueCapChars ? value.trim() : null
+  if (typeof value === 'number') return String(value)
+  if (!Array.isArray(value)) return null
+  const texts = value.slice(0, 8).filter((each): each is string => typeof each === 'string')
+  const joined = texts.map((each) => each.slice(0, headerValueCapChars).trim()).join(', ')
+  return joined.length <= headerValueCapChars ? joined : null
+}
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Snake case of a machine code, however its provider spells it: `ThrottlingException`, `MODEL_BUSY`, `x.y-z`. */
+export function snakeCase(code: string): string {
+  return code
+    .slice(0, 120)
+    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '_')
+    .replace(/^_|_$/g, '')
+}
+
+export function hasCode(signal: Signal, pattern: RegExp): boolean {
+  return signal.codes.some((code) => pattern.test(code))
+}

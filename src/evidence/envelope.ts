@@ -1,0 +1,124 @@
+/**
+ * Finds the error envelopes in an answer whose status says success. Everything else in such an answer is
+ * model output, which may quote any refusal word for word and must not be read.
+ */
+import { isObject, type JsonObject } from './answer.ts'
+import { looksLikeEvents, readEvents } from './event-text.ts'
+import { readLiteral } from './literal.ts'
+
+const jsonCapChars = 262_144
+const literalCapChars = 65_536
+const elementCap = 64
+
+/**
+ * Error envelopes of a body, in order. `anyText` lets plain text through: without a status, a pasted
+ * sentence is all there is, and no served answer is a bare sentence.
+ */
+export function envelopesOf(body: unknown, anyText: boolean): ReadonlyArray<unknown> {
+  if (typeof body === 'string') return envelopesOfText(body, anyText)
+  if (Array.isArray(body))
+    return body.slice(0, elementCap).concat(body.slice(elementCap).slice(-8)).flatMap(envelopesOfObject)
+  return envelopesOfObject(body)
+}
+
+function envelopesOfText(body: string, anyText: boolean): ReadonlyArray<unknown> {
+  const start = body.slice(0, 512).trimStart()
+  if (looksLikeEvents(start)) return readEvents(body).flatMap(envelopesOfEvent)
+  if (/^[[{]/.test(start)) return envelopesOf(parseJson(body.trim()), false)
+  const frame = /:exception-type[^A-Za-z]{1,8}([A-Za-z]{3,60})/.exec(body.slice(-literalCapChars))
+  if (frame?.[1] !== undefined) return [{ code: frame[1] }, frameMessage(body, frame[0])]
+  return anyText && start !== '' ? [body] : []
+}
+
+function envelopesOfEvent({ name, data }: { name: string; data: string }): ReadonlyArray<unknown> {
+  const named = /^error$|exception$/i.test(name)
+  const codes = named && name !== 'error' ? [{ code: name }] : []
+  // An ordinary delta has no `error` key and is never parsed: inside a string its quotes are escaped.
+  if (!named && !/"error"|exception"|response\.failed/i.test(data)) return []
+  const value = parseJson(data)
+  if (value === null) return named && data !== '' ? [...codes, data] : codes
+  return named ? [...codes, value] : envelopesOf(value, false)
+}
+
+function envelopesOfObject(body: unknown): ReadonlyArray<unknown> {
+  if (!isObject(body)) return []
+  if (body['type'] === 'error' || body['object'] === 'error') return [body]
+  const response = body['response']
+  if (isObject(response) && isProblem(response['error'])) return [errorPart(response)]
+  if (isProblem(body['error'])) return [errorPart(body)]
+  if (body['success'] === false && typeof body['errors'] === 'object') return [errorPart(body)]
+  if ((body['status'] === 'error' || body['status'] === 'failed') && isProblem(body['message']))
+    return [errorPart(body)]
+  return faultsIn(body)
+}
+
+/** Errors that an answer carries beside its output: in a choice, an event frame or an exception member. */
+export function faultsIn(body: JsonObject): ReadonlyArray<unknown> {
+  const choices = Array.isArray(body['choices']) ? body['choices'].slice(0, 4) : []
+  const failed = choices
+    .filter((each) => isObject(each) && isProblem(each['error']))
+    .map((each) => each.error)
+  return [...failed, ...framesOf(body), ...exceptionsOf(body)]
+}
+
+function isProblem(error: unknown): boolean {
+  return (
+    isObject(error) ||
+    (typeof error === 'string' && error !== '') ||
+    (Array.isArray(error) && error.length > 0)
+  )
+}
+
+/** Of a body that has more than its error, the keys that belong to the error. */
+function errorPart(body: JsonObject): JsonObject {
+  const keys = [
+    'error',
+    'errors',
+    'raw',
+    'code',
+    'type',
+    'error_type',
+    'message',
+    'metadata',
+    'details',
+  ] as const
+  return Object.fromEntries(keys.filter((key) => body[key] != null).map((key) => [key, body[key]]))
+}
+
+/** Decoded frames of Amazon's binary event stream, each with its headers and payload. */
+function framesOf(body: JsonObject): ReadonlyArray<unknown> {
+  const frames = body['eventstream'] ?? body['frames']
+  if (!Array.isArray(frames)) return []
+  return frames.slice(-elementCap).flatMap((frame) => {
+    const headers = isObject(frame) && isObject(frame['headers']) ? frame['headers'] : null
+    const name = headers?.[':exception-type'] ?? headers?.[':error-code']
+    return typeof name === 'string' ? [{ code: name, payload: (frame as JsonObject)['payload'] }] : []
+  })
+}
+
+/** The SDK's union of stream events: `{ throttlingException: { message } }`. */
+function exceptionsOf(body: JsonObject): ReadonlyArray<unknown> {
+  const found: unknown[] = []
+  let keys = 0
+  for (const key in body) {
+    keys += 1
+    if (keys > 32) break
+    if (/^[a-z][A-Za-z]{3,50}Exception$/.test(key) && isObject(body[key]))
+      found.push({ code: key }, body[key])
+  }
+  return found
+}
+
+function frameMessage(body: string, marker: string): unknown {
+  const opensAt = body.indexOf('{', body.lastIndexOf(marker))
+  return opensAt < 0 ? null : (readLiteral(body.slice(opensAt, opensAt + literalCapChars), 0)?.value ?? null)
+}
+
+function parseJson(text: string): unknown {
+  if (text.length > jsonCapChars) return readLiteral(text.slice(0, literalCapChars), 0)?.value ?? null
+  try {
+    return JSON.parse(text)
+  } catch {
+    return /^\s*[[{]/.test(text) ? (readLiteral(text, text.search(/[[{]/))?.value ?? null) : null
+  }
+}

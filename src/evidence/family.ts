@@ -1,0 +1,62 @@
+/** Names under which providers are met, folded to the families whose answers share a shape. */
+
+export const families = [
+  'anthropic',
+  'azure',
+  'bedrock',
+  'dashscope',
+  'deepseek',
+  'fireworks',
+  'gemini',
+  'groq',
+  'litellm',
+  'mistral',
+  'moonshot',
+  'openai',
+  'openrouter',
+  'together',
+  'vllm',
+  'xai',
+] as const
+export type Family = (typeof families)[number]
+
+/** Longer or more telling names first: `azure-openai` is Azure, `vertex-anthropic` answers as Google. */
+const spellings: ReadonlyArray<readonly [string, Family]> = [
+  ['openrouter', 'openrouter'],
+  ['litellm', 'litellm'],
+  ['azure', 'azure'],
+  ['apim', 'azure'],
+  ['vertex', 'gemini'],
+  ['gemini', 'gemini'],
+  ['google', 'gemini'],
+  ['bedrock', 'bedrock'],
+  ['amazon', 'bedrock'],
+  ['aws', 'bedrock'],
+  ['anthropic', 'anthropic'],
+  ['claude', 'anthropic'],
+  ['groq', 'groq'],
+  ['mistral', 'mistral'],
+  ['together', 'together'],
+  ['fireworks', 'fireworks'],
+  ['deepseek', 'deepseek'],
+  ['xai', 'xai'],
+  ['x-ai', 'xai'],
+  ['x.ai', 'xai'],
+  ['grok', 'xai'],
+  ['dashscope', 'dashscope'],
+  ['qwen', 'dashscope'],
+  ['alibaba', 'dashscope'],
+  ['aliyun', 'dashscope'],
+  ['moonshot', 'moonshot'],
+  ['kimi', 'moonshot'],
+  ['vllm', 'vllm'],
+  ['sglang', 'vllm'],
+  ['openai', 'openai'],
+]
+
+/** The family of a provider's name, or null for a name that says nothing about the shape of its answers. */
+export function familyOf(name: unknown): Family | null {
+  if (typeof name !== 'string') return null
+  const folded = name.slice(0, 80).toLowerCase()
+  return spellings.find(([spelling]) => folded.includes(spelling))?.[1] ?? null
+}

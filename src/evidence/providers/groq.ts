@@ -1,0 +1,15 @@
+import type { Finding, ProviderReader, Signal } from '../answer.ts'
+
+function read(signal: Signal): Finding | null {
+  // A status of Groq's own: the flex tier gives way to everyone else.
+  return signal.status === 498 ? { kind: 'overloaded', scope: 'model', retryable: true } : null
+}
+
+/** Groq speaks OpenAI's sentences. Its `*-requests` headers always count days (see `headers.ts`). */
+export const groq: ProviderReader = {
+  family: 'groq',
+  recognises: (signal) => signal.status === 498 || signal.headers.has('x-groq-region'),
+  read,
+  overloadScope: 'model',
+  rateLimitScope: 'credential',
+}

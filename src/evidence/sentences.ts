@@ -1,0 +1,159 @@
+/**
+ * Codes and sentences that more than one provider uses, or that gateways relay without their provider's
+ * name. Each pattern needs the words that carry the meaning together; a single word never decides.
+ */
+import type { EvidenceFacts, EvidenceScope } from '../../machines/evidence.ts'
+import { type Finding, hasCode, type Signal } from './answer.ts'
+import { dimensionFinding, readDimension, readNumber, readTally } from './dimension.ts'
+
+const requestFault: Finding = { kind: 'not-capacity', scope: 'model', retryable: false }
+const spent: Finding = { kind: 'quota-exhausted', scope: 'credential', retryable: false }
+const concurrency: Finding = { kind: 'concurrency', scope: 'credential', retryable: true }
+
+const requestFaultCodes =
+  /^(?:context_length_exceeded|context_window_exceeded(?:_error)?|string_above_max_length|content_filter|content_policy_violation(?:_error)?|responsible_ai_policy_violation|request_too_large|data_inspection_failed)$/
+const accelerationCodes = /^(?:slow_down|limit_burst_rate|throttling_burst_rate|.*acceleration_limit.*)$/
+const concurrencyCodes =
+  /in_flight_budget|^(?:max_parallel_requests|parallel_requests)$|concurren(?:cy|t)(?:_requests?|_connections?)?_(?:limit|limited|exceeded|limit_exceeded|limit_reached)$/
+const spentCodes =
+  /^(?:insufficient_(?:quota|balance|credits?|funds|user_quota)|credit_balance_(?:exhausted|too_low)|exceeded_current_quota(?:_error)?|service_quota_exceeded_exception|openrouter_(?:credits|key_limit)|arrearage|budget_exceeded|payment_required|out_of_credits?|account_(?:suspended|deactivated)|billing_\w+|\w*_billing_error)$|spend(?:ing)?_(?:limit|cap)|usage_limit_(?:exceeded|reached)$|free_tier_only$/
+const overloadCodes =
+  /overloaded|^(?:no_capacity|queue_exceeded|model_not_ready_exception|service_unavailable_exception|3505)$|capacity_(?:exceeded|exhausted)$/
+
+/** Codes under which providers refuse for a rate, whatever the status says. */
+export const rateCodes =
+  /^(?:rate_limit|rate_limit_error|rate_limit_exceeded|rate_limited|rate_limit_reached(?:_error)?|model_rate_limit|too_many_requests(?:_error|_exception)?|thrott\w+|resource_(?:has_been_)?exhausted|some_resource_has_been_exhausted|\w+_rate_limited|dynamic_\w+_limited|limit_requests|1300)$/
+
+export function isRateLimited(signal: Signal): boolean {
+  return signal.status === 429 || hasCode(signal, rateCodes)
+}
+
+/** The text speaks of one model rather than of the whole service. */
+export function namesModel(text: string): boolean {
+  return (
+    /\bmodel\b/i.test(text) ||
+    /\brate limit (?:reached|exceeded) for [`'"]?[a-z][\w./:-]{0,60}\d/i.test(text) ||
+    /\b(?:requests?|access) to [`'"]?[a-z][\w./:-]{0,60}\d[\w.-]{0,30}\b/i.test(text)
+  )
+}
+
+/** What machine codes decide by themselves. The narrower code stands first: `slow_down` also carries a 503 type. */
+export function readCodes(signal: Signal, overloadScope: EvidenceScope): Finding | null {
+  if (hasCode(signal, requestFaultCodes)) return requestFault
+  if (hasCode(signal, accelerationCodes)) return acceleration(signal.text)
+  if (hasCode(signal, concurrencyCodes)) return concurrency
+  if (hasCode(signal, spentCodes)) return spent
+  if (hasCode(signal, overloadCodes)) return overload(signal.text, overloadScope)
+  return null
+}
+
+const requestFaultSentences = [
+  /\bmaximum context length\b/i,
+  /\bprompt is too long\b/i,
+  /\bexceeds? (?:the )?(?:model'?s? )?(?:maximum )?context (?:limit|window|length)/i,
+  /\binput token count\b.{0,40}\bexceeds\b/i,
+  /\bmaximum number of tokens allowed\b/i,
+  /\binput is too long for\b/i,
+]
+
+const accelerationSentences = [
+  /\busage increase rate\b/i,
+  /\bacceleration limit/i,
+  /\b(?:request|traffic|token|usage) rate (?:has )?increased too (?:quickly|fast)/i,
+  /^slow down\b/im,
+  /\bcurrent limit is \d[\d,]{0,20} .{0,48}\bincreases? to \d/i,
+]
+
+const concurrencySentences = [
+  /\bconcurrent (?:connections|requests)\b.{0,60}\b(?:exceed|limit|reached)/i,
+  /\b(?:too many|maximum(?: number of)?|exceed\w*|reached)\b.{0,40}\bconcurrent\b/i,
+  /\b(?:max(?:imum)?(?: organization)? concurrency|concurrency (?:limit|quota))\b/i,
+  /\bhigh concurrency\b/i,
+  /\bcredits\b.{0,60}\bin-flight requests\b/i,
+  /\bmax parallel request limit reached\b/i,
+]
+
+const spentSentences = [
+  /\bcredit balance (?:is )?too low\b/i,
+  /\binsufficient (?:account )?(?:balance|credits?|funds)\b/i,
+  /\b(?:no|out of|used all(?: of)?(?: your| the)?(?: available)?|not enough|(?:does not|doesn'?t|do not|don'?t) have (?:any|enough)) (?:prepaid |prepayment |remaining |available )?credits?\b/i,
+  /\bcredits?\b[^.\n]{0,30}\b(?:depleted|exhausted|used up)\b/i,
+  /\b(?:reached|reaching|exceeded|exceeding|hit|over)\b[^.\n]{0,60}\b(?:spend|spending|budget|billing) (?:hard )?(?:limit|cap)\b/i,
+  /\b(?:spend|spending|budget|billing)(?: hard)? (?:limit|cap)\b[^.\n]{0,30}\b(?:reached|exceeded|hit|exhausted)\b/i,
+  /\bspecified (?:\w+ ){0,3}usage limits?\b/i,
+  /\b(?:requires? more credits|can only afford)\b/i,
+  /\b(?:check your billing details|issue with your billing|payment (?:is )?(?:required|overdue)|past[- ]due|unpaid invoices?)\b/i,
+  /\baccount\b[^.\n]{0,80}\b(?:is|has been|was) (?:suspended|deactivated|not active)\b/i,
+  /\b(?:budget has been exceeded|over budget|key limit exceeded)\b/i,
+]
+
+const overloadSentences = [
+  /\boverloaded\b/i,
+  /\bhigh (?:demand|traffic|load)\b/i,
+  /\b(?:at|over|no|out of|insufficient) capacity\b/i,
+  /\bcapacity (?:is )?(?:exceeded|exhausted|limited)\b/i,
+  /\b(?:server|service|system|engine|model)s? (?:is |are )?(?:currently |too )?busy\b/i,
+  /\bno available model provider\b/i,
+  /\btoo many connections\b/i,
+]
+
+/** Google says of a minute's quota what others say of an empty account, down to the words. */
+const currentQuota = /\bexceeded your current quota\b/i
+
+/** What sentences say. `isGoogle` switches off the one that two providers mean differently. */
+export function readSentences(
+  signal: Signal,
+  overloadScope: EvidenceScope,
+  isGoogle: boolean,
+): Finding | null {
+  const { text } = signal
+  const says = (patterns: ReadonlyArray<RegExp>): boolean => patterns.some((pattern) => pattern.test(text))
+  if (says(requestFaultSentences)) return requestFault
+  if (says(accelerationSentences)) return acceleration(text)
+  if (says(concurrencySentences)) return { ...concurrency, facts: concurrencyFacts(text) }
+  if (says(spentSentences) || (!isGoogle && currentQuota.test(text))) return spent
+  const dimension = mayNameDimension(signal) ? readDimension(text) : null
+  if (dimension !== null) return dimensionFinding(dimension, 'model', readTally(text))
+  const mayOverload = isRateLimited(signal) || signal.status >= 498 || signal.status < 300
+  return mayOverload && says(overloadSentences) ? overload(text, overloadScope) : null
+}
+
+const refusalWords =
+  /\brate[- ]limit|\bquota\b.{0,24}\bexceed|\bexceed\w*\b.{0,48}\bquota\b|\blimit (?:reached|exceeded)|\btoo many\b/i
+
+/** A faulty request may quote anything: below a rate limit's own codes and statuses the words must refuse. */
+function mayNameDimension(signal: Signal): boolean {
+  const { status, text } = signal
+  if (isRateLimited(signal) || status === 413) return true
+  if (hasCode(signal, /^(?:invalid_|bad_request)/)) return false
+  return status < 400 || status >= 500 || refusalWords.test(text)
+}
+
+/** The ceiling now and after its next step, where the provider states both. The step is not constant. */
+export function acceleration(text: string): Finding {
+  const found =
+    /\bcurrent limit is (\d[\d,]{0,20}) (?:(input|output) )?(tokens|requests) per (second|minute|hour)(?:.{0,48}?\bincreases? to (\d[\d,]{0,20}))?/i.exec(
+      text,
+    )
+  const currentLimit = readNumber(found?.[1])
+  if (found === null || currentLimit === null)
+    return { kind: 'acceleration', scope: 'model', retryable: true }
+  const nextLimit = readNumber(found[5])
+  const unit = [found[2], found[3], 'per', found[4]]
+    .filter((word) => word !== undefined)
+    .join('_')
+    .toLowerCase()
+  const facts: EvidenceFacts = { currentLimit, ...(nextLimit === null ? {} : { nextLimit }), unit }
+  return { kind: 'acceleration', scope: 'model', retryable: true, facts }
+}
+
+function concurrencyFacts(text: string): EvidenceFacts {
+  const stated = /\bconcurren(?:cy|t \w{1,20})\b(?: limit)?(?: of|:| is)\s{0,2}(\d[\d,]{0,12})/i.exec(text)
+  const limit = readNumber(stated?.[1])
+  return limit === null ? {} : { limit }
+}
+
+/** Load across users. It is the model's where the words say so, else the provider's own default. */
+export function overload(text: string, scope: EvidenceScope): Finding {
+  return { kind: 'overloaded', scope: namesModel(text) ? 'model' : scope, retryable: true }
+}

@@ -1,0 +1,52 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createActor } from 'xstate'
+import { providerScope } from '../../machines/index.ts'
+import { anyMove, anyPolicy, Drive } from './scope-drive.ts'
+
+const runs = Number(process.env['RIGHTOFWAY_PROPERTY_RUNS'] ?? 2_000)
+
+const story = fc.record({ policy: anyPolicy, moves: fc.array(anyMove, { maxLength: 60 }) })
+
+const replay = (drive: Drive): string => {
+  const actor = createActor(providerScope, { input: { scope: 'test' } }).start()
+  for (const event of drive.events) actor.send(event)
+  return JSON.stringify(actor.getPersistedSnapshot())
+}
+
+describe('a scope, whatever happens to it', () => {
+  it('keeps I1 to I4, ends every call once, and never waits for ever', () => {
+    fc.assert(
+      fc.property(story, ({ policy, moves }) => {
+        const drive = new Drive(policy)
+        for (const move of moves) drive.move(move)
+        drive.drain()
+        drive.witness.finish()
+      }),
+      { numRuns: runs },
+    )
+  })
+
+  it('I7: its snapshot equals a replay of its events, byte for byte, and survives the codec at any moment', () => {
+    fc.assert(
+      fc.property(story, fc.nat({ max: 60 }), ({ policy, moves }, cut) => {
+        const drive = new Drive(policy)
+        for (const move of moves.slice(0, cut)) drive.move(move)
+        const text = JSON.stringify(drive.actor.getPersistedSnapshot())
+        const restored = createActor(providerScope, {
+          input: { scope: 'test' },
+          snapshot: JSON.parse(text),
+        }).start()
+        expect(JSON.stringify(restored.getPersistedSnapshot())).toBe(text)
+        const known = drive.events.length
+        for (const move of moves.slice(cut)) drive.move(move)
+        for (const event of drive.events.slice(known)) restored.send(event)
+        const end = JSON.stringify(drive.actor.getPersistedSnapshot())
+        expect(restored.getPersistedSnapshot()).toEqual(JSON.parse(end))
+        expect(JSON.stringify(restored.getPersistedSnapshot())).toBe(end)
+        expect(replay(drive)).toBe(end)
+      }),
+      { numRuns: runs / 2 },
+    )
+  })
+})
