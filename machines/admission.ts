@@ -27,6 +27,7 @@ import * as pacing from './pacing.ts'
 import { reserveOf } from './policy.ts'
 import { empty, peek, pop, push, toArray } from './queue.ts'
 import * as ramp from './ramp.ts'
+import { noteGrant } from './timeouts.ts'
 
 export const costOfCall = ({ call }: Pick<Waiting, 'call'>): Cost => ({
   requests: 1,
@@ -141,13 +142,10 @@ const grant = (draft: Draft, waiting: Waiting, reason: GrantReason, borrowed = f
   }
   draft.waiting = HashMap.remove(draft.waiting, call.id)
   draft.inFlight = HashMap.set(draft.inFlight, call.id, granted)
-  draft.grants = {
-    ...draft.grants,
-    [call.lane]: push(draft.grants[call.lane], { seq, id: call.id, grantedAt: draft.at }),
-  }
   draft.budget = charge(draft.budget, costOfCall(waiting), draft.at)
   draft.ramp = ramp.use(draft.ramp, call.inputTokens, draft.at)
   countGrant(draft, granted)
+  noteGrant(draft, call.lane, { seq, id: call.id, grantedAt: draft.at })
   takeProbe(draft, call.id, call.priorityClass)
   const fresh = draft.unannounced.includes(call.id)
   if (fresh) draft.unannounced = draft.unannounced.filter((id) => id !== call.id)

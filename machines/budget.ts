@@ -51,11 +51,11 @@ const costOn = (name: MeterName, cost: Cost): number =>
 const refilled = (name: MeterName, meter: Meter, atMs: number): number =>
   Math.min(meter.limit, meter.level + (Math.max(0, atMs - meter.refilledAtMs) * meter.limit) / windowMs(name))
 
+/** No budget, the common case: told apart by identity so that it costs nothing. */
+export const noBudget: Budget = {}
+
 const metersOf = (budget: Budget): ReadonlyArray<readonly [MeterName, Meter]> =>
-  meterNames.flatMap((name) => {
-    const meter = budget[name]
-    return meter === undefined ? [] : [[name, meter] as const]
-  })
+  budget === noBudget ? [] : (Object.entries(budget) as Array<[MeterName, Meter]>)
 
 /** Full meters for the declared limits; what was learned or spent under an unchanged limit is kept. */
 export const declare = (budget: Budget, limits: Limits, atMs: number): Budget => {
@@ -71,7 +71,7 @@ export const declare = (budget: Budget, limits: Limits, atMs: number): Budget =>
     const spent = before === undefined ? 0 : before.limit - refilled(name, before, atMs)
     next[name] = { limit, level: limit - spent, refilledAtMs: atMs, declared: true }
   }
-  return next
+  return Object.keys(next).length === 0 ? noBudget : next
 }
 
 /** The declared limit that `cost` can never fit under, or null. */

@@ -1,11 +1,11 @@
 import { HashMap, Option } from 'effect'
-import { type Budget, declare } from './budget.ts'
+import { type Budget, declare, noBudget } from './budget.ts'
 import type { Call, Lane, PriorityClass } from './call.ts'
 import type { Decision, DeferReason, EpisodeSummary, GrantReason, ScopeState } from './decision.ts'
 import type { Outcome } from './event.ts'
 import type { Heap } from './heap.ts'
 import type { Pace } from './pacing.ts'
-import { noLimits, type Policy } from './policy.ts'
+import type { Policy } from './policy.ts'
 import { empty, type Queue } from './queue.ts'
 import { emptyRamp, type Ramp } from './ramp.ts'
 
@@ -102,6 +102,8 @@ export interface ScopeContext {
   readonly arrivals: Readonly<Record<Lane, Queue<Place>>>
   /** Order of grants per lane, for timeouts; may hold calls that are gone. */
   readonly grants: Readonly<Record<Lane, Queue<Place & { readonly grantedAt: number }>>>
+  /** No timeout is due before this, epoch milliseconds; what is due later may be due later still. */
+  readonly sweepAt: number
   readonly deadlines: Heap | null
   readonly unclaimed: Heap | null
   /** Waiting primaries by the id that they wait for. */
@@ -131,7 +133,7 @@ export interface ScopeContext {
   /** Two generations of ended ids: looked up in both, the older one is dropped when the newer is full. */
   readonly ended: readonly [HashMap.HashMap<string, Ending>, HashMap.HashMap<string, Ending>]
   readonly counters: Counters
-  /** What the last event decided; emitted, then replaced by the next event. */
+  /** What the last event decided; replaced by the next event. */
   readonly decisions: ReadonlyArray<Decision>
   /** Summary of an episode that the last event ended. */
   readonly summary: EpisodeSummary | null
@@ -220,6 +222,7 @@ export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContex
   bypass: null,
   arrivals: { primary: empty(), auxiliary: empty() },
   grants: { primary: empty(), auxiliary: empty() },
+  sweepAt: Number.POSITIVE_INFINITY,
   deadlines: null,
   unclaimed: null,
   dependents: HashMap.empty(),
@@ -227,7 +230,7 @@ export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContex
   turns: HashMap.empty(),
   heldTurns: 0,
   foregroundActive: false,
-  budget: policy.limits === noLimits ? {} : declare({}, policy.limits, at),
+  budget: declare(noBudget, policy.limits, at),
   ramp: emptyRamp,
   wait: null,
   pacing: {},
@@ -249,24 +252,41 @@ export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContex
  * A context under construction: one shallow copy per event, whose fields are replaced (never
  * changed in depth) while the event is worked off. Nobody else sees it before it is done.
  */
-export type Draft = { -readonly [Key in keyof ScopeContext]: ScopeContext[Key] } & { decisions: Decision[] }
+export type Draft = Omit<
+  { -readonly [Key in keyof ScopeContext]: ScopeContext[Key] },
+  'counts' | 'counters'
+> & {
+  decisions: Decision[]
+  /** Its own copies, counted in place. */
+  readonly counts: { -readonly [Key in keyof Counts]: number }
+  readonly counters: { -readonly [Key in keyof Counters]: number }
+}
 
+/** Begins the work on an event. */
 export const draftOf = (context: ScopeContext, at: number): Draft => ({
   ...context,
   at: Math.max(context.at, at),
+  counts: { ...context.counts },
+  counters: { ...context.counters },
   decisions: [],
   summary: null,
+})
+
+/** Goes on with the work on the same event. */
+export const continued = (context: ScopeContext): Draft => ({
+  ...context,
+  counts: { ...context.counts },
+  counters: { ...context.counters },
+  decisions: [...context.decisions],
 })
 
 export const lookup = <T>(map: HashMap.HashMap<string, T>, key: string): T | undefined =>
   Option.getOrUndefined(HashMap.get(map, key))
 
 export const count = (draft: Draft, name: keyof Counters, by = 1): void => {
-  draft.counters = { ...draft.counters, [name]: draft.counters[name] + by }
+  draft.counters[name] += by
 }
 
 export const adjust = (draft: Draft, changes: Partial<Counts>): void => {
-  const counts: { -readonly [Key in keyof Counts]: number } = { ...draft.counts }
-  for (const name of Object.keys(changes) as Array<keyof Counts>) counts[name] += changes[name] ?? 0
-  draft.counts = counts
+  for (const name in changes) draft.counts[name as keyof Counts] += changes[name as keyof Counts] ?? 0
 }

@@ -3,66 +3,15 @@ import { HashMap } from 'effect'
 import { auxiliaryMisfit, costOfCall, primaryWanted, waitsForProvider } from './admission.ts'
 import { fitsAt } from './budget.ts'
 import type { Lane } from './call.ts'
-import {
-  count,
-  type Draft,
-  type InFlight,
-  lookup,
-  type Place,
-  type ScopeContext,
-  type Waiting,
-} from './context.ts'
+import { count, type Draft, type InFlight, lookup, type ScopeContext, type Waiting } from './context.ts'
 
 import { end, endTurn, expire, land, leaveWaiting } from './facts.ts'
 import { ringFront, unservedSince } from './fairness.ts'
-import { type Due, type Heap, rest } from './heap.ts'
-import type { Policy } from './policy.ts'
-import { empty, peek, pop, push, type Queue } from './queue.ts'
-
-const pendingTimeoutMs = (policy: Policy, lane: Lane): number =>
-  lane === 'primary' ? policy.primaryPendingTimeoutMs : policy.auxiliaryPendingTimeoutMs
-
-const activeTimeoutMs = (policy: Policy, lane: Lane): number =>
-  lane === 'primary' ? policy.primaryActiveTimeoutMs : policy.auxiliaryActiveTimeoutMs
+import { rest } from './heap.ts'
+import { peek } from './queue.ts'
+import { activeTimeoutMs, firstTimeout, never, pendingTimeoutMs, trim } from './timeouts.ts'
 
 const bothLanes: ReadonlyArray<Lane> = ['primary', 'auxiliary']
-
-type Granted = Place & { readonly grantedAt: number }
-
-const isWaiting = (context: ScopeContext, place: Place): boolean =>
-  lookup(context.waiting, place.id)?.seq === place.seq
-
-const isInFlight = (context: ScopeContext, place: Granted): boolean =>
-  lookup(context.inFlight, place.id)?.grantedAt === place.grantedAt
-
-/** Drops places of calls that are gone: from the front always, all of them once they are the greater part. */
-const trimmed = <T>(queue: Queue<T>, live: number, isLive: (place: T) => boolean): Queue<T> => {
-  let rest = queue
-  for (let place = peek(rest); place !== undefined && !isLive(place); place = peek(rest)) rest = pop(rest)
-  if (rest.size <= 2 * live + 1_024) return rest
-  let kept = empty<T>()
-  for (; rest.size > 0; rest = pop(rest)) {
-    const place = peek(rest) as T
-    if (isLive(place)) kept = push(kept, place)
-  }
-  return kept
-}
-
-const liveOf = (
-  { counts }: ScopeContext,
-  lane: Lane,
-): { readonly waiting: number; readonly inFlight: number } =>
-  lane === 'primary'
-    ? { waiting: counts.primaryWaiting, inFlight: counts.primaryInFlight }
-    : { waiting: counts.auxiliaryWaiting, inFlight: counts.auxiliaryInFlight }
-
-const trimLane = (draft: Draft, lane: Lane): void => {
-  const live = liveOf(draft, lane)
-  const arrivals = trimmed(draft.arrivals[lane], live.waiting, (place) => isWaiting(draft, place))
-  if (arrivals !== draft.arrivals[lane]) draft.arrivals = { ...draft.arrivals, [lane]: arrivals }
-  const grants = trimmed(draft.grants[lane], live.inFlight, (place) => isInFlight(draft, place))
-  if (grants !== draft.grants[lane]) draft.grants = { ...draft.grants, [lane]: grants }
-}
 
 const expireWaiting = (
   draft: Draft,
@@ -85,7 +34,7 @@ const sweepLane = (draft: Draft, lane: Lane): void => {
   const pendingMs = pendingTimeoutMs(draft.policy, lane)
   const activeMs = activeTimeoutMs(draft.policy, lane)
   for (;;) {
-    trimLane(draft, lane)
+    trim(draft, lane)
     const oldest = peek(draft.arrivals[lane])
     const waiting = oldest === undefined ? undefined : lookup(draft.waiting, oldest.id)
     if (waiting !== undefined && draft.at >= waiting.submittedAt + pendingMs) {
@@ -176,66 +125,41 @@ const sweepPending = (draft: Draft): void => {
 
 /** Ends everything whose time has come. */
 export const sweep = (draft: Draft): void => {
+  if (draft.state === 'primaryPending') sweepPending(draft)
+  if (draft.at < draft.sweepAt) return
   for (const lane of bothLanes) sweepLane(draft, lane)
   sweepDeadlines(draft)
   sweepUnclaimed(draft)
   sweepTurns(draft)
-  if (draft.state === 'primaryPending') sweepPending(draft)
+  draft.sweepAt = firstTimeout(draft)
 }
 
-const firstLive = (heap: Heap | null, isLive: (due: Due) => boolean): number => {
-  let later = heap
-  while (later !== null && !isLive(later.due)) later = rest(later)
-  return later?.due.at ?? Number.POSITIVE_INFINITY
-}
-
-const timeoutsOf = (context: ScopeContext): number[] => {
-  const { policy, waiting, inFlight } = context
-  const times: number[] = []
-  for (const lane of bothLanes) {
-    const oldest = peek(context.arrivals[lane])
-    const first = oldest === undefined ? undefined : lookup(waiting, oldest.id)
-    if (first !== undefined) times.push(first.submittedAt + pendingTimeoutMs(policy, lane))
-    const longest = peek(context.grants[lane])
-    const flight = longest === undefined ? undefined : lookup(inFlight, longest.id)
-    if (flight !== undefined) times.push(flight.grantedAt + activeTimeoutMs(policy, lane))
-  }
-  if (context.deadlines !== null) {
-    times.push(
-      firstLive(
-        context.deadlines,
-        ({ callId }) => HashMap.has(waiting, callId) || HashMap.has(inFlight, callId),
-      ),
-    )
-  }
-  if (context.unclaimed !== null) {
-    times.push(
-      firstLive(context.unclaimed, ({ callId, at }) => lookup(waiting, callId)?.unclaimedUntilMs === at),
-    )
-  }
-  for (const turn of HashMap.values(context.turns)) times.push(turn.beganAt + policy.turnTimeoutMs)
-  return times
-}
+/** The earlier of two times, but only a time to come counts. */
+const sooner = (context: ScopeContext, earliest: number, time: number): number =>
+  time > context.at && time < earliest ? time : earliest
 
 /** When time alone may let an auxiliary go. */
-const auxiliaryTimes = (context: ScopeContext): number[] => {
+const firstAuxiliaryTime = (context: ScopeContext): number => {
   const { at, policy, drain } = context
-  if (context.ring.size === 0) return []
-  const times: number[] = []
-  if (waitsForProvider(context)) times.push(context.wait!.untilMs)
+  if (context.ring.size === 0) return never
+  let earliest = never
+  if (waitsForProvider(context)) earliest = sooner(context, earliest, context.wait!.untilMs)
   const front = ringFront(context)
   if (front !== null && auxiliaryMisfit(context, front) !== null) {
-    times.push(fitsAt(context.budget, costOfCall(front), at))
-    for (const pace of Object.values(context.pacing)) times.push(pace.pausedUntilMs)
+    earliest = sooner(context, earliest, fitsAt(context.budget, costOfCall(front), at))
+    for (const pace of Object.values(context.pacing)) earliest = sooner(context, earliest, pace.pausedUntilMs)
   }
   const since = unservedSince(context)
   if (since !== null && (primaryWanted(context) || context.foregroundActive)) {
-    times.push(since + policy.maxDeferralMs)
-    if (context.primaryOwed) times.push(context.quantumEndedAt + policy.maxDeferralMs)
+    earliest = sooner(context, earliest, since + policy.maxDeferralMs)
+    if (context.primaryOwed)
+      earliest = sooner(context, earliest, context.quantumEndedAt + policy.maxDeferralMs)
   }
-  if (policy.squeezeMs > 0) times.push(context.primaryGrantedAt + policy.squeezeMs)
-  if (context.state === 'auxiliaryDraining') times.push(drain.windowStartMs + policy.drainIntervalMs)
-  return times
+  if (policy.squeezeMs > 0) earliest = sooner(context, earliest, context.primaryGrantedAt + policy.squeezeMs)
+  if (context.state === 'auxiliaryDraining') {
+    earliest = sooner(context, earliest, drain.windowStartMs + policy.drainIntervalMs)
+  }
+  return earliest
 }
 
 /**
@@ -243,14 +167,20 @@ const auxiliaryTimes = (context: ScopeContext): number[] => {
  * anything. Derived from the context alone, so a restored scope wakes as the lost one would have.
  */
 export const wakeAt = (context: ScopeContext): number | null => {
-  const { at, phase, policy, counts } = context
-  const times = [...timeoutsOf(context), ...auxiliaryTimes(context)]
-  if (context.state === 'primaryPending') times.push(phase.patienceUntilMs, phase.graceUntilMs)
-  if (context.state.startsWith('quietRamp') && counts.primaryReady > 0) times.push(phase.quietUntilMs)
-  if (context.state === 'settled') times.push(phase.lingerUntilMs)
-  if (context.urgent.size > 0 && waitsForProvider(context)) times.push(context.wait!.untilMs)
-  if (policy.inFlight === 'settle' && phase.graceUntilMs > at) times.push(phase.graceUntilMs)
-  let earliest = Number.POSITIVE_INFINITY
-  for (const time of times) if (time > at && time < earliest) earliest = time
-  return earliest === Number.POSITIVE_INFINITY ? null : earliest
+  const { phase, counts, state } = context
+  // A restored scope has not looked at its timeouts yet.
+  const timeout = context.sweepAt > context.at ? context.sweepAt : firstTimeout(context)
+  let earliest = sooner(context, firstAuxiliaryTime(context), timeout)
+  if (state === 'primaryPending') {
+    earliest = sooner(context, earliest, phase.patienceUntilMs)
+    earliest = sooner(context, earliest, phase.graceUntilMs)
+  }
+  if (state.startsWith('quietRamp') && counts.primaryReady > 0) {
+    earliest = sooner(context, earliest, phase.quietUntilMs)
+  }
+  if (state === 'settled') earliest = sooner(context, earliest, phase.lingerUntilMs)
+  if (context.urgent.size > 0 && waitsForProvider(context)) {
+    earliest = sooner(context, earliest, context.wait!.untilMs)
+  }
+  return earliest === never ? null : earliest
 }

@@ -13,6 +13,7 @@ import { add } from './heap.ts'
 import * as pacing from './pacing.ts'
 import { empty, insert, push } from './queue.ts'
 import * as ramp from './ramp.ts'
+import { noteArrival, sweepBy } from './timeouts.ts'
 
 /** Into the lane's queue, at its own place. */
 const enqueue = (draft: Draft, waiting: Waiting): void => {
@@ -129,9 +130,11 @@ export const submit = (draft: Draft, call: Call): void => {
   }
   const seq = draft.nextSeq
   draft.nextSeq += 1
-  draft.arrivals = { ...draft.arrivals, [call.lane]: push(draft.arrivals[call.lane], { seq, id: call.id }) }
-  if (call.deadlineAt !== null)
+  noteArrival(draft, call.lane, draft.at, push(draft.arrivals[call.lane], { seq, id: call.id }))
+  if (call.deadlineAt !== null) {
+    sweepBy(draft, call.deadlineAt)
     draft.deadlines = add(draft.deadlines, { at: call.deadlineAt, callId: call.id })
+  }
   beginEpisode(draft, call)
   enqueue(draft, {
     call,
@@ -227,10 +230,7 @@ export const returnToPlace = (draft: Draft, flight: InFlight, reason: DeferReaso
     waitsFor: [],
     unclaimedUntilMs: null,
   })
-  draft.arrivals = {
-    ...draft.arrivals,
-    [call.lane]: insert(draft.arrivals[call.lane], { seq, id: call.id }, seqOf),
-  }
+  noteArrival(draft, call.lane, submittedAt, insert(draft.arrivals[call.lane], { seq, id: call.id }, seqOf))
   draft.unannounced = [...draft.unannounced, call.id]
 }
 
@@ -390,6 +390,7 @@ export const withdraw = (draft: Draft, callId: string): void => {
 export const beginTurn = (draft: Draft, turnId: string, betweenRounds: 'hold' | 'yield'): void => {
   const before = lookup(draft.turns, turnId)
   draft.turns = HashMap.set(draft.turns, turnId, { betweenRounds, beganAt: before?.beganAt ?? draft.at })
+  sweepBy(draft, draft.at + draft.policy.turnTimeoutMs)
   draft.heldTurns += (betweenRounds === 'hold' ? 1 : 0) - (before?.betweenRounds === 'hold' ? 1 : 0)
 }
 
@@ -403,6 +404,7 @@ export const endTurn = (draft: Draft, turnId: string): void => {
 export const changePolicy = (draft: Draft, policy: Draft['policy']): void => {
   draft.budget = declare(draft.budget, policy.limits, draft.at)
   draft.policy = policy
+  sweepBy(draft, draft.at)
 }
 
 /** The host that held the permits is gone: what was not sent returns, what was sent is unknown, what waits needs its owner. */
@@ -429,6 +431,7 @@ export const recover = (draft: Draft): void => {
     if (waiting.call.lane === 'primary') adjust(draft, { primaryReady: isReady(waiting) ? -1 : 0 })
     else if (!waiting.urgent) leaveBacklog(draft, waiting.call.principal)
     draft.waiting = HashMap.set(draft.waiting, waiting.call.id, { ...waiting, unclaimedUntilMs: untilMs })
+    sweepBy(draft, untilMs)
     draft.unclaimed = add(draft.unclaimed, { at: untilMs, callId: waiting.call.id })
   }
 }

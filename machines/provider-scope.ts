@@ -4,9 +4,9 @@
  * time, `wakeAt` (in `deadlines.ts`) says when the next `clock.woke` is needed.
  *
  * It can be created, spawned or invoked in any XState 5 system as it stands. Send it
- * `ScopeEvent`s and listen to its emitted `decision` and `episode` events.
+ * `ScopeEvent`s and listen to its emitted `decided` events.
  */
-import { setup } from 'xstate'
+import { type SnapshotFrom, setup } from 'xstate'
 import { fairnessDue, primaryDue, primaryWanted } from './admission.ts'
 import { emptyContext, type ScopeContext } from './context.ts'
 import type { Decision, EpisodeSummary, ScopeState } from './decision.ts'
@@ -23,14 +23,28 @@ export interface ScopeInput {
   readonly at?: number
 }
 
-export type ScopeEmitted =
-  | { readonly type: 'decision'; readonly decision: Decision }
-  | { readonly type: 'episode'; readonly summary: EpisodeSummary }
+/** What one event decided, emitted once, after the state has settled. */
+export interface ScopeEmitted {
+  readonly type: 'decided'
+  /** Epoch milliseconds. */
+  readonly at: number
+  readonly decisions: ReadonlyArray<Decision>
+  /** The summary of an episode that ended; null when none did. */
+  readonly episode: EpisodeSummary | null
+}
 
-type Guarded = { readonly context: ScopeContext }
+/**
+ * The statechart's context holds the scope's in one field: XState copies a context field by field
+ * for every event, and the scope's own step has done so already.
+ */
+interface MachineContext {
+  lanes: ScopeContext
+}
+
+type Guarded = { readonly context: MachineContext }
 
 const auxiliariesClear = ({ context }: Guarded): boolean => {
-  const { at, policy, counts, phase } = context
+  const { at, policy, counts, phase } = context.lanes
   return (
     policy.inFlight === 'tolerate' ||
     counts.auxiliaryInTheWay <= policy.toleratedInFlight ||
@@ -42,41 +56,35 @@ const auxiliariesClear = ({ context }: Guarded): boolean => {
 
 const machineSetup = setup({
   types: {
-    context: {} as ScopeContext,
+    context: {} as MachineContext,
     events: {} as ScopeEvent,
     emitted: {} as ScopeEmitted,
     input: {} as ScopeInput,
   },
   guards: {
-    primaryWanted: ({ context }) => primaryWanted(context),
-    primariesGoneWithBacklog: ({ context }) => !primaryWanted(context) && context.ring.size > 0,
-    primariesGone: ({ context }) => !primaryWanted(context),
+    primaryWanted: ({ context }) => primaryWanted(context.lanes),
+    primariesGoneWithBacklog: ({ context }) => !primaryWanted(context.lanes) && context.lanes.ring.size > 0,
+    primariesGone: ({ context }) => !primaryWanted(context.lanes),
     auxiliariesClear,
-    fairnessDue: ({ context }) => fairnessDue(context),
-    primaryDue: ({ context }) => primaryDue(context),
-    backlogEmpty: ({ context }) => context.ring.size === 0,
-    quietOver: ({ context }) => context.at >= context.phase.quietUntilMs,
-    headMustWait: ({ context }) => context.counts.primaryReady > 0 && context.at < context.phase.quietUntilMs,
-    primariesAccepted: ({ context: { counts } }) =>
-      counts.primaryWaiting === 0 && counts.primaryUnaccepted === 0,
-    primaryArrived: ({ context: { counts } }) => counts.primaryWaiting > 0 || counts.primaryUnaccepted > 0,
-    lingerPassed: ({ context }) => context.counts.places === 0 && context.at >= context.phase.lingerUntilMs,
-    unannounced: ({ context }) => context.unannounced.length > 0,
+    fairnessDue: ({ context }) => fairnessDue(context.lanes),
+    primaryDue: ({ context }) => primaryDue(context.lanes),
+    backlogEmpty: ({ context }) => context.lanes.ring.size === 0,
+    quietOver: ({ context: { lanes } }) => lanes.at >= lanes.phase.quietUntilMs,
+    headMustWait: ({ context: { lanes } }) =>
+      lanes.counts.primaryReady > 0 && lanes.at < lanes.phase.quietUntilMs,
+    primariesAccepted: ({ context: { lanes } }) =>
+      lanes.counts.primaryWaiting === 0 && lanes.counts.primaryUnaccepted === 0,
+    primaryArrived: ({ context: { lanes } }) =>
+      lanes.counts.primaryWaiting > 0 || lanes.counts.primaryUnaccepted > 0,
+    lingerPassed: ({ context: { lanes } }) =>
+      lanes.counts.places === 0 && lanes.at >= lanes.phase.lingerUntilMs,
   },
 })
 
-const takeOver = (change: (context: ScopeContext, event: ScopeEvent) => ScopeContext) =>
-  machineSetup.enqueueActions(({ context, event, enqueue }) => {
-    const next = change(context, event)
-    if (next === context) return
-    enqueue.assign(next)
-    for (const decision of next.decisions) enqueue.emit({ type: 'decision', decision })
-    if (next.summary !== null) enqueue.emit({ type: 'episode', summary: next.summary })
-  })
+const change = (step: (lanes: ScopeContext, event: ScopeEvent) => ScopeContext) =>
+  machineSetup.assign(({ context: { lanes }, event }) => ({ lanes: step(lanes, event) }))
 
-const entering = (state: ScopeState) => takeOver((context) => enter(context, state))
-
-const tellWaiting = { guard: 'unannounced', actions: takeOver(announce) } as const
+const entering = (state: ScopeState) => change((lanes) => enter(lanes, state))
 
 const whenPrimariesAreGone = [
   { guard: 'primariesGoneWithBacklog', target: '#scope.auxiliaryDraining' },
@@ -87,24 +95,24 @@ const whenPrimariesAreGone = [
 export const providerScope = machineSetup.createMachine({
   id: 'scope',
   initial: 'idle',
-  context: ({ input }) => emptyContext(input.scope, parsePolicy(input.policy), input.at),
-  on: { '*': { actions: takeOver(absorb) } },
+  context: ({ input }) => ({ lanes: emptyContext(input.scope, parsePolicy(input.policy), input.at) }),
+  on: { '*': { actions: change(absorb) } },
   states: {
     idle: {
       description: 'No episode. The gate is open.',
       entry: entering('idle'),
-      always: [{ guard: 'primaryWanted', target: 'primaryPending' }, tellWaiting],
+      always: [{ guard: 'primaryWanted', target: 'primaryPending' }],
     },
     primaryPending: {
       description:
         'A primary waits for auxiliaries in flight to settle, be cancelled or be tolerated. The gate is closed.',
       entry: entering('primaryPending'),
-      always: [...whenPrimariesAreGone, { guard: 'auxiliariesClear', target: 'quietRamp' }, tellWaiting],
+      always: [...whenPrimariesAreGone, { guard: 'auxiliariesClear', target: 'quietRamp' }],
     },
     quietRamp: {
       description: 'Primaries are admitted, after as much quiet as their ceiling needs. The gate is closed.',
       initial: 'quiet',
-      always: [...whenPrimariesAreGone, tellWaiting],
+      always: whenPrimariesAreGone,
       states: {
         quiet: {
           description: 'The head primary is known not to fit yet.',
@@ -130,9 +138,8 @@ export const providerScope = machineSetup.createMachine({
       description: 'The backlog is released, metered, each call once.',
       entry: entering('auxiliaryDraining'),
       always: [
-        { guard: 'primaryDue', target: 'primaryPending', actions: takeOver(closeQuantum) },
+        { guard: 'primaryDue', target: 'primaryPending', actions: change(closeQuantum) },
         { guard: 'backlogEmpty', target: 'settled' },
-        tellWaiting,
       ],
     },
     settled: {
@@ -141,7 +148,6 @@ export const providerScope = machineSetup.createMachine({
       always: [
         { guard: 'primaryWanted', target: 'primaryPending' },
         { guard: 'lingerPassed', target: 'idle' },
-        tellWaiting,
       ],
     },
   },
@@ -151,21 +157,40 @@ export const providerScope = machineSetup.createMachine({
 const stateValue = (state: ScopeState) =>
   state.startsWith('quietRamp.') ? { quietRamp: state.slice('quietRamp.'.length) } : state
 
-// XState's own persistence copies plain objects; ours writes the versioned snapshot, also when the
-// actor is a child of another system that is persisted as a whole.
-Object.assign(providerScope, {
-  getPersistedSnapshot: ({ context }: { readonly context: ScopeContext }): PersistedScope => ({
-    status: 'active',
-    scope: encodeScope(context),
-  }),
-  restoreSnapshot: (persisted: PersistedScope) => {
-    const context = decodeScope(persisted.scope)
-    return providerScope.resolveState({ value: stateValue(context.state), context } as never)
-  },
-})
-
 /** What `actor.getPersistedSnapshot()` gives, and `createActor(providerScope, { snapshot })` takes: plain JSON. */
 export interface PersistedScope {
   readonly status: 'active'
   readonly scope: EncodedScope
 }
+
+type Snapshot = SnapshotFrom<typeof providerScope>
+type ActorScopeOf = Parameters<typeof providerScope.transition>[2]
+
+const react = providerScope.transition.bind(providerScope)
+
+/** Ends an event once the state has settled: who must wait hears why, and what was decided is emitted in one piece. */
+const conclude = (snapshot: Snapshot, event: ScopeEvent, actorScope: ActorScopeOf): Snapshot => {
+  const next = react(snapshot, event, actorScope)
+  const { context } = next
+  if (context === snapshot.context || next.status !== 'active') return next
+  if (context.lanes.unannounced.length > 0) context.lanes = announce(context.lanes)
+  const { at, decisions, summary } = context.lanes
+  if (decisions.length > 0 || summary !== null) {
+    actorScope.defer(() => actorScope.emit({ type: 'decided', at, decisions, episode: summary }))
+  }
+  return next
+}
+
+// A statechart has no place for "after the last of all transitions", and XState's own persistence
+// copies plain objects; so these three moves of the actor logic are ours, on top of XState's.
+Object.assign(providerScope, {
+  transition: conclude,
+  getPersistedSnapshot: ({ context }: Snapshot): PersistedScope => ({
+    status: 'active',
+    scope: encodeScope(context.lanes),
+  }),
+  restoreSnapshot: (persisted: PersistedScope) => {
+    const lanes = decodeScope(persisted.scope)
+    return providerScope.resolveState({ value: stateValue(lanes.state), context: { lanes } } as never)
+  },
+})

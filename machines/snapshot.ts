@@ -175,9 +175,12 @@ export const decodeScope = (input: unknown): ScopeContext => {
     )
   }
   check(encoded)
-  const draft = draftOf(emptyContext(encoded.scope, encoded.policy, encoded.at), encoded.at)
+  const blank = emptyContext(encoded.scope, encoded.policy, encoded.at)
+  const draft = draftOf({ ...blank, counters: { ...noCounters, ...encoded.counters } }, encoded.at)
   Object.assign(draft, {
     state: encoded.state,
+    // Unknown until the next event looks.
+    sweepAt: 0,
     nextSeq: encoded.nextSeq,
     bypass: encoded.bypass,
     foregroundActive: encoded.foregroundActive,
@@ -191,7 +194,6 @@ export const decodeScope = (input: unknown): ScopeContext => {
     quantumEndedAt: encoded.quantumEndedAt,
     primaryGrantedAt: encoded.primaryGrantedAt,
     episode: encoded.episode,
-    counters: { ...noCounters, ...encoded.counters },
     ended: [HashMap.fromIterable(encoded.ended[0]), HashMap.fromIterable(encoded.ended[1])],
     expected: HashMap.fromIterable(encoded.expected),
     turns: HashMap.fromIterable(encoded.turns),

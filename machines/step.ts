@@ -1,7 +1,7 @@
 /** The three moves of the statechart: take an event in, enter a state, and tell who must wait. */
 import { HashMap } from 'effect'
 import { pass, primaryWanted } from './admission.ts'
-import { count, type Draft, draftOf, lookup, openPhase, type ScopeContext } from './context.ts'
+import { continued, count, type Draft, draftOf, lookup, openPhase, type ScopeContext } from './context.ts'
 import { preempt, sweep } from './deadlines.ts'
 import type { ScopeState } from './decision.ts'
 import type { ScopeEvent } from './event.ts'
@@ -76,7 +76,7 @@ const enterState: Readonly<Partial<Record<ScopeState, (draft: Draft) => void>>> 
 
 /** Enters `state` and grants what may go there. */
 export const enter = (context: ScopeContext, state: ScopeState): ScopeContext => {
-  const draft = draftOf(context, context.at)
+  const draft = continued(context)
   draft.state = state
   enterState[state]?.(draft)
   pass(draft)
@@ -86,7 +86,7 @@ export const enter = (context: ScopeContext, state: ScopeState): ScopeContext =>
 /** Leaves the drain for a primary; what was served counts as the quantum, and the primary is owed the next turn. */
 export const closeQuantum = (context: ScopeContext): ScopeContext => {
   if (context.drain.servedTokens === 0) return context
-  const draft = draftOf(context, context.at)
+  const draft = continued(context)
   draft.primaryOwed = true
   draft.quantumEndedAt = draft.at
   count(draft, 'fairnessQuanta')
@@ -95,9 +95,9 @@ export const closeQuantum = (context: ScopeContext): ScopeContext => {
   return draft
 }
 
-/** Tells every call that came, or came back, with this event and could not go, that it waits and why. */
+/** Ends the work on an event: every call that came, or came back, with it and could not go hears that it waits, and why. */
 export const announce = (context: ScopeContext): ScopeContext => {
-  const draft = draftOf(context, context.at)
+  const draft = continued(context)
   draft.unannounced = []
   for (const callId of context.unannounced) {
     const waiting = lookup(draft.waiting, callId)

@@ -52,7 +52,10 @@ export class Kernel {
   /** Opens over a journal and takes up every scope in it. Fails closed on history that it cannot read. */
   static async open({ journal, journalPath, clock }: KernelOptions): Promise<Kernel> {
     const replayed = await replayJournal(journal, journalPath)
-    const newestMs = Math.max(0, ...[...replayed.values()].map(({ actor }) => actor.getSnapshot().context.at))
+    const newestMs = Math.max(
+      0,
+      ...[...replayed.values()].map(({ actor }) => actor.getSnapshot().context.lanes.at),
+    )
     const kernel = new Kernel(journal, steadyClock(clock, newestMs))
     for (const scope of replayed.values()) kernel.#takeUp(scope)
     return kernel

@@ -39,25 +39,22 @@ export class Replayed {
   readonly actor: Actor<typeof providerScope>
   position = 0
   entries = 0
-  #decisions: Decision[] = []
 
   constructor(scope: string, checkpoint?: Checkpoint) {
     this.scope = scope
     this.actor = startScope(scope, checkpoint === undefined ? undefined : JSON.parse(checkpoint.snapshot))
     this.position = checkpoint?.position ?? 0
-    this.actor.on('decision', ({ decision }) => this.#decisions.push(decision))
     this.actor.subscribe({ error: () => {} })
   }
 
   /** Feeds one entry; answers what it decides now. */
   feed({ event }: Record, position: number): ReadonlyArray<Decision> {
-    this.#decisions = []
     this.actor.send(event)
     const { status, error } = this.actor.getSnapshot() as { status: string; error?: unknown }
     if (status === 'error') throw error
     this.position = position
     this.entries += 1
-    return this.#decisions
+    return this.actor.getSnapshot().context.lanes.decisions
   }
 }
 

@@ -61,8 +61,6 @@ export class ScopeRunner implements PermitOwner {
   readonly #permits = new Map<string, Permit>()
   /** Permits granted again to calls whose owners have not come back for them yet. */
   readonly #kept = new Map<string, { readonly permit: Permit; readonly position: number }>()
-  #decisions: Decision[] = []
-  #episode: EpisodeSummary | null = null
   #failure: unknown = null
   #refusing = false
   #closed = false
@@ -75,16 +73,12 @@ export class ScopeRunner implements PermitOwner {
     this.#actor = actor
     this.#ports = ports
     this.#alarm = new Alarm(ports.clock, () => this.#wake())
-    actor.on('decision', ({ decision }) => this.#decisions.push(decision))
-    actor.on('episode', ({ summary }) => {
-      this.#episode = summary
-    })
     // A broken invariant stops the scope; without a listener XState would throw it at the process.
     actor.subscribe({ error: (error) => this.fail(error) })
   }
 
   get context(): ScopeContext {
-    return this.#actor.getSnapshot().context
+    return this.#actor.getSnapshot().context.lanes
   }
 
   get actor(): Actor<typeof providerScope> {
@@ -177,12 +171,9 @@ export class ScopeRunner implements PermitOwner {
   tell(fact: Unstamped<ScopeEvent>): number | null {
     if (this.#failure !== null || this.#closed) return null
     const event = { ...fact, at: this.#ports.clock.now() } as ScopeEvent
-    this.#decisions = []
-    this.#episode = null
     this.#actor.send(event)
     if (this.#failure !== null) return null
-    const decisions = this.#decisions
-    const episode = this.#episode
+    const { decisions, summary: episode } = this.context
     try {
       const record = JSON.stringify({ event, decisions })
       this.position = this.#ports.outbox.write({ scope: this.name, at: event.at, record })

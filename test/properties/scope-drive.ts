@@ -36,7 +36,8 @@ export type Move =
   | { readonly do: 'dispatch' | 'accept' | 'withdraw' | 'promote' | 'resubmit'; readonly pick: number }
   | { readonly do: 'pass'; readonly ms: number }
   | { readonly do: 'wake' }
-  | { readonly do: 'recover' | 'release' }
+  | { readonly do: 'recover' }
+  | { readonly do: 'release' }
   | { readonly do: 'foreground'; readonly active: boolean }
   | { readonly do: 'turn'; readonly id: number; readonly on: boolean; readonly hold: boolean }
   | { readonly do: 'capacity'; readonly capacity: number }
@@ -123,7 +124,7 @@ export const anyMove: fc.Arbitrary<Move> = fc.oneof(
     arbitrary: fc.record({ do: fc.constant('pass' as const), ms: fc.integer({ min: 1, max: 150_000 }) }),
   },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('wake' as const) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('recover' as const, 'release' as const) }) },
+  { weight: 1, arbitrary: fc.constantFrom({ do: 'recover' as const }, { do: 'release' as const }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('foreground' as const), active: fc.boolean() }) },
   {
     weight: 1,
@@ -195,14 +196,14 @@ export class Drive {
     const parsed: Policy = parsePolicy(policy)
     this.witness = new Witness(parsed)
     this.actor = createActor(providerScope, { input: { scope: 'test' } })
-    this.actor.on('decision', ({ decision }) => this.#step.push(decision))
+    this.actor.on('decided', ({ decisions }) => this.#step.push(...decisions))
     this.actor.subscribe({ error: () => {} })
     this.actor.start()
     this.tell({ type: 'policy.changed', at: this.at, policy: parsed })
   }
 
   get context(): ScopeContext {
-    return this.actor.getSnapshot().context
+    return this.actor.getSnapshot().context.lanes
   }
 
   tell(event: ScopeEvent): ReadonlyArray<Decision> {

@@ -1,0 +1,130 @@
+/**
+ * What a limit rule is: pure arithmetic over a state and a time that is given. A rule reads no clock
+ * and no random, so the same calls give the same answers on virtual time and behind HTTP.
+ */
+
+/** How much the refusal of a rule tells: nothing, the moving ceiling, or the wait as well. */
+export const statements = ['none', 'ceiling', 'retry-after'] as const
+export type Statement = (typeof statements)[number]
+
+export const ruleNames = [
+  'token-bucket',
+  'use-growth',
+  'time-step',
+  'slow-down',
+  'requests-per-minute',
+  'output-tokens-per-minute',
+  'concurrency',
+  'overload',
+  'daily-quota',
+  'spend-cap',
+] as const
+export type RuleName = (typeof ruleNames)[number]
+
+/** The dimension that a refusal names, in the words of the evidence vocabulary. */
+export type RefusalKind =
+  | 'acceleration'
+  | 'input-tokens-per-minute'
+  | 'output-tokens-per-minute'
+  | 'requests-per-minute'
+  | 'requests-per-day'
+  | 'tokens-per-day'
+  | 'concurrency'
+  | 'overloaded'
+  | 'quota-exhausted'
+
+/** A call at the provider's door. */
+export interface LimitCall {
+  /** Epoch or virtual milliseconds, whole. Never earlier than the call before. */
+  readonly atMs: number
+  /** Input tokens that count against limits, >= 0. */
+  readonly inputTokens: number
+  /** What the caller allows the answer to cost, >= 0. No rule charges it: output counts when produced. */
+  readonly maxOutputTokens: number
+}
+
+/** How an accepted call ended. Never frees input tokens: the provider charged them at acceptance. */
+export interface Completion {
+  readonly atMs: number
+  /** Input tokens charged at acceptance. */
+  readonly inputTokens: number
+  /** Input tokens that the call turned out to have; equal to `inputTokens` when the estimate was right. */
+  readonly actualInputTokens: number
+  /** Output tokens produced until then, also when the client went away. */
+  readonly outputTokens: number
+}
+
+/**
+ * Why a call was not accepted. `limit`, `used`, `requested`, `permanent` and `resetAtMs` are the
+ * provider's own truth, for judges and plots; a client is told `currentLimit`, `nextLimit` and
+ * `retryAfterMs`, which are present only when the rule states them.
+ */
+export interface Refusal {
+  readonly rule: RuleName
+  readonly kind: RefusalKind
+  /** The limit in force, in the unit of the rule; null where there is no number (overload, spend cap). */
+  readonly limit: number | null
+  /** Of the limit, used before this call. */
+  readonly used: number
+  /** What this call asked for. */
+  readonly requested: number
+  /** Stated ceiling in force, input tokens per minute. */
+  readonly currentLimit?: number
+  /** Stated ceiling from the next minute boundary on, input tokens per minute; only when it is higher. */
+  readonly nextLimit?: number
+  /** Stated wait after which the call is accepted if nothing else arrives; null when nothing is stated. */
+  readonly retryAfterMs: number | null
+  /** When the limit is fully replenished if nothing else arrives; null when no time does that. */
+  readonly resetAtMs: number | null
+  /** No wait helps: larger than the rule ever accepts, or a spend cap. */
+  readonly permanent: boolean
+}
+
+/** What response headers may show of one limit. */
+export interface LimitFact {
+  readonly dimension:
+    | 'requests-per-minute'
+    | 'input-tokens-per-minute'
+    | 'output-tokens-per-minute'
+    | 'requests-per-day'
+    | 'tokens-per-day'
+  readonly limit: number
+  /** >= 0, rounded down. */
+  readonly remaining: number
+  /** When the limit is fully replenished if nothing else arrives. */
+  readonly resetAtMs: number
+}
+
+export type RuleAnswer<State> =
+  | { readonly accepted: true; readonly state: State }
+  | { readonly accepted: false; readonly refusal: Refusal; readonly state: State }
+
+/**
+ * One limit. States are immutable: a check returns the state to go on with. A refusal charges
+ * nothing; the state that it returns has only moved in time (and, for `overload`, in its random
+ * sequence).
+ *
+ * Methods, not function properties: rules of several state types live in one list, and each only
+ * ever sees the states that it made.
+ */
+export interface LimitRule<State> {
+  readonly name: RuleName
+  readonly states: Statement
+  /** The state before the first call. `seed` matters to rules that draw. */
+  initial(seed: number): State
+  /** What time alone changes. The same reference when it changes nothing. */
+  advance(state: State, atMs: number): State
+  check(state: State, call: LimitCall): RuleAnswer<State>
+  complete(state: State, completion: Completion): State
+  /** Limits for response headers. Empty when the rule states nothing. */
+  headers(state: State, atMs: number): readonly LimitFact[]
+  /** Input tokens that one call could have now; Infinity when only something else limits, 0 when closed. */
+  ceiling(state: State, atMs: number): number
+  /** First time at which the call is accepted if nothing else arrives or ends; null when never. Deterministic rules only. */
+  acceptsAtMs(state: State, call: LimitCall): number | null
+}
+
+/** A minute of provider time, ms. */
+export const minuteMs = 60_000
+/** A day of provider time, ms; days begin at 00:00 UTC. */
+export const dayMs = 86_400_000
