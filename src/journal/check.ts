@@ -1,0 +1,125 @@
+/** `rightofway journal check`: everything that is wrong with a journal, without changing it. */
+import { CheckpointStore } from './checkpoints.ts'
+import { JournalCorrupt } from './journal.ts'
+import { messageOf } from './opening.ts'
+import { type OpenTables, openTables } from './reader.ts'
+import { inReadTransaction, scanEntries } from './rows.ts'
+import { readVersion } from './schema.ts'
+
+export interface JournalProblem {
+  /** Table and row, for example `entries 4711`, `checkpoints anthropic/ab12/opus 4000`, or `file`. */
+  readonly row: string
+  readonly problem: string
+}
+
+export interface JournalCheck {
+  readonly ok: boolean
+  /** 0 when the damage is such that it cannot be read. */
+  readonly schemaVersion: number
+  /** Good entries. */
+  readonly entries: number
+  /** Names of the scopes that good entries and checkpoints belong to, sorted. */
+  readonly scopes: ReadonlyArray<string>
+  /** In the order met; empty when `ok`. At most 1,000 are listed. */
+  readonly problems: ReadonlyArray<JournalProblem>
+}
+
+const listedProblems = 1_000
+
+/**
+ * Checks every row of the journal in `file`, also while a writer is at work. Throws
+ * `JournalTooNew`, or `JournalUnavailable` when there is no journal at `file`.
+ */
+export function checkJournal(file: string): JournalCheck {
+  let tables: OpenTables
+  try {
+    tables = openTables(file)
+  } catch (error) {
+    if (!(error instanceof JournalCorrupt)) throw error
+    const problems = [{ row: error.row, problem: error.problem }]
+    return { ok: false, schemaVersion: 0, entries: 0, scopes: [], problems }
+  }
+  try {
+    return inReadTransaction(tables.db, () => check(tables))
+  } finally {
+    tables.db.close()
+  }
+}
+
+function check({ db, path, entries: reader }: OpenTables): JournalCheck {
+  const problems: Array<JournalProblem> = []
+  const report = (row: string, problem: string) => {
+    if (problems.length < listedProblems) problems.push({ row, problem })
+  }
+  const scopes = new Set<string>()
+  let entries = 0
+  let last = 0
+  let below = 0
+  const { through: dropped, kept } = attempt(() => reader.retention(), { through: 0, kept: 0 }, report)
+  for (const scanned of scanEntries(db, dropped)) {
+    if ('entry' in scanned) {
+      entries++
+      scopes.add(scanned.entry.scope)
+      last = scanned.entry.position
+    } else {
+      report(rangeName(scanned.from, scanned.through), scanned.problem)
+      last = scanned.through
+    }
+    if (last <= dropped) below++
+  }
+  if (below !== kept) report(`entries 1..${dropped}`, `${kept} were kept, ${below} are here`)
+  const covered = checkCheckpoints(new CheckpointStore(db, path), scopes, report)
+  if (covered > Math.max(last, dropped)) {
+    const problem = `missing: a checkpoint stands for entries up to ${covered}`
+    report(rangeName(Math.max(last, dropped) + 1, covered), problem)
+  }
+  for (const message of pageProblems(db)) report('file', message)
+  const ok = problems.length === 0
+  return { ok, schemaVersion: readVersion(db, path), entries, scopes: [...scopes].sort(), problems }
+}
+
+/** Answers the highest position that a checkpoint stands for. */
+function checkCheckpoints(
+  store: CheckpointStore,
+  scopes: Set<string>,
+  report: (row: string, problem: string) => void,
+): number {
+  let covered = 0
+  for (const row of attempt(() => store.allRows(), [], report)) {
+    covered = Math.max(covered, row.position)
+    scopes.add(row.scope)
+    attempt(() => store.load(row), undefined, report, `checkpoints ${row.scope} ${row.position}`)
+  }
+  return covered
+}
+
+/** SQLite's own view of its pages. */
+function pageProblems(db: OpenTables['db']): ReadonlyArray<string> {
+  try {
+    const rows = db.prepare('pragma quick_check(20)').all() as Array<{ quick_check: string }>
+    return rows.map(({ quick_check: message }) => message).filter((message) => message !== 'ok')
+  } catch (error) {
+    return [messageOf(error)]
+  }
+}
+
+function attempt<A>(
+  work: () => A,
+  otherwise: A,
+  report: (row: string, problem: string) => void,
+  row = 'file',
+): A {
+  try {
+    return work()
+  } catch (error) {
+    if (error instanceof JournalCorrupt) report(error.row, error.problem)
+    else report(row, messageOf(error))
+    return otherwise
+  }
+}
+
+/** `entries 7`, `entries 7..9`, or `entries 7..` when nothing beyond can be read. */
+export function rangeName(from: number, through: number): string {
+  if (through === from) return `entries ${from}`
+  return Number.isFinite(through) ? `entries ${from}..${through}` : `entries ${from}..`
+}

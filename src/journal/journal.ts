@@ -1,0 +1,180 @@
+/**
+ * The journal: an append-only history of every scope's events with the decisions they caused,
+ * and checkpoints that shorten recovery. A decision may be seen outside only after the journal
+ * has said that its entry is durable (write ahead).
+ *
+ * The interface is callback-shaped on purpose: `append` is on the path of every event, and one
+ * commit makes many entries durable (group commit), so a promise per entry would cost more than
+ * the entry itself.
+ */
+
+/** One event of one scope, as it is written. */
+export interface JournalEntry {
+  /** Name of the scope (`provider/fingerprint/model` or a free name). Never holds a key. */
+  readonly scope: string
+  /** The event's own time, epoch milliseconds. */
+  readonly at: number
+  /** JSON text `{"event": ..., "decisions": [...]}`. Content-free. */
+  readonly record: string
+}
+
+/** An entry read back. */
+export interface StoredEntry extends JournalEntry {
+  /** Place in the journal: 1, 2, 3, ... in commit order over all scopes. */
+  readonly position: number
+}
+
+/** A snapshot of one scope that stands for all of its entries up to `position`. */
+export interface Checkpoint {
+  readonly scope: string
+  readonly position: number
+  /** Epoch milliseconds of the last event it contains. */
+  readonly at: number
+  /** JSON text of the versioned snapshot (`machines/snapshot.ts`). */
+  readonly snapshot: string
+}
+
+export interface CheckpointQuery {
+  /** For each scope its newest checkpoint whose time is at or before this, epoch milliseconds. The newest of all when absent. */
+  readonly untilAt?: number
+}
+
+export interface ReadQuery {
+  /** Only this scope; all scopes when absent. */
+  readonly scope?: string
+  /** Only entries after this position. Default 0. */
+  readonly after?: number
+  /** Only entries whose time is at or before this, epoch milliseconds. */
+  readonly untilAt?: number
+}
+
+export interface JournalListener {
+  /** Every entry with `position <= through` is durable. Called in order, never inside `append`. */
+  readonly durable: (through: number) => void
+  /**
+   * The journal can no longer be trusted to keep what it is given: nothing after the last
+   * `durable` position is durable, and nothing more will be. Called at most once.
+   */
+  readonly failed: (error: JournalFailure) => void
+}
+
+export interface Journal {
+  /** Sets the one listener (the host). */
+  readonly listen: (listener: JournalListener) => void
+  /**
+   * Takes an entry and answers its position at once; durability is told to the listener. Throws
+   * `JournalFailure` after a failure or close, and RangeError (taking nothing) when `at` is not a
+   * finite number.
+   */
+  readonly append: (entry: JournalEntry) => number
+  /**
+   * Stores a checkpoint after the entries it stands for are durable; older ones of the same scope
+   * may be dropped. Resolves when the checkpoint itself is durable. Rejects with RangeError when
+   * its position was never given out, with `JournalFailure` when it cannot be kept.
+   */
+  readonly checkpoint: (checkpoint: Checkpoint) => Promise<void>
+  /** The newest checkpoint of every scope that has one, in scope order. Rejects with `JournalCorrupt`. */
+  readonly checkpoints: (query?: CheckpointQuery) => Promise<ReadonlyArray<Checkpoint>>
+  /**
+   * Entries in position order, in batches: at least all that were appended before the call, minus
+   * those that retention has dropped. Positions may therefore skip, but only where an entry was
+   * dropped on purpose. Rejects with `JournalCorrupt` that names the row.
+   */
+  readonly read: (query?: ReadQuery) => AsyncIterable<ReadonlyArray<StoredEntry>>
+  /** Makes everything appended durable, releases the lock, and ends. Idempotent. */
+  readonly close: () => Promise<void>
+}
+
+/** The journal cannot write. `operation` says what failed, `cause` is the system's own error. */
+export class JournalFailure extends Error {
+  readonly _tag = 'JournalFailure'
+  readonly path: string
+  readonly operation: string
+  constructor(path: string, operation: string, cause: unknown) {
+    super(`journal ${path}: ${operation} failed: ${cause instanceof Error ? cause.message : String(cause)}`, {
+      cause,
+    })
+    this.name = 'JournalFailure'
+    this.path = path
+    this.operation = operation
+  }
+}
+
+/** History that cannot be read. Recovery stops here (fails closed); `rightofway journal repair` keeps all before `row`. */
+export class JournalCorrupt extends Error {
+  readonly _tag = 'JournalCorrupt'
+  readonly path: string
+  /** The table and row, for example `entries 4711`. */
+  readonly row: string
+  /** What is wrong with it, in a few words. */
+  readonly problem: string
+  constructor(path: string, row: string, problem: string) {
+    super(`journal ${path}: row ${row} is unreadable: ${problem}; see 'rightofway journal check'`)
+    this.name = 'JournalCorrupt'
+    this.path = path
+    this.row = row
+    this.problem = problem
+  }
+}
+
+/** Who may write a journal now, as the holder itself wrote it into the file. */
+export interface LeaseHolder {
+  readonly pid: number
+  /** The holder's host name; a pid means something only there. */
+  readonly host: string
+  /** Epoch milliseconds, on the holder's clock, after which any other process may take over. */
+  readonly expiresAtMs: number
+}
+
+/** Another live process holds the journal. */
+export class JournalLocked extends Error {
+  readonly _tag = 'JournalLocked'
+  readonly path: string
+  readonly holder: LeaseHolder
+  constructor(path: string, holder: LeaseHolder) {
+    super(
+      `journal ${path} is in use by process ${holder.pid} on ${holder.host} ` +
+        `(lease until ${new Date(holder.expiresAtMs).toISOString()}); ` +
+        'one process writes a journal at a time: stop that one, or give this one another path',
+    )
+    this.name = 'JournalLocked'
+    this.path = path
+    this.holder = holder
+  }
+}
+
+/** The file was written by a newer release; an older one must not guess what it means. */
+export class JournalTooNew extends Error {
+  readonly _tag = 'JournalTooNew'
+  readonly path: string
+  /** Schema version of the file. */
+  readonly found: number
+  /** Newest schema version that this release reads. */
+  readonly supported: number
+  constructor(path: string, found: number, supported: number) {
+    super(
+      `journal ${path} has schema version ${found}, this release reads up to version ${supported}; ` +
+        'use the release that wrote it, or export it there and import it here',
+    )
+    this.name = 'JournalTooNew'
+    this.path = path
+    this.found = found
+    this.supported = supported
+  }
+}
+
+/** The path cannot hold a journal: folder missing, a directory, another program's file, not writable. */
+export class JournalUnavailable extends Error {
+  readonly _tag = 'JournalUnavailable'
+  readonly path: string
+  readonly problem: string
+  /** What a person can do about it. */
+  readonly remedy: string
+  constructor(path: string, problem: string, remedy: string, cause?: unknown) {
+    super(`journal ${path}: ${problem}; ${remedy}`, cause === undefined ? undefined : { cause })
+    this.name = 'JournalUnavailable'
+    this.path = path
+    this.problem = problem
+    this.remedy = remedy
+  }
+}

@@ -1,0 +1,68 @@
+/** Reads a journal beside its writer: another process may be appending meanwhile. Never writes. */
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { CheckpointStore } from './checkpoints.ts'
+import { type Journal, JournalUnavailable, type ReadQuery, type StoredEntry } from './journal.ts'
+import { explainOpening } from './opening.ts'
+import { EntryReader } from './rows.ts'
+import { readVersion, schemaVersion } from './schema.ts'
+
+export interface JournalReader extends Pick<Journal, 'read' | 'checkpoints'> {
+  readonly close: () => void
+}
+
+/** A journal's tables, open for reading only. */
+export interface OpenTables {
+  readonly path: string
+  readonly db: DatabaseSync
+  readonly entries: EntryReader
+  readonly checkpoints: CheckpointStore
+}
+
+/**
+ * Opens an existing journal for reading. Rejects with `JournalTooNew`, `JournalCorrupt`, or
+ * `JournalUnavailable` when there is none at `file`.
+ */
+export async function openSqliteReader(file: string): Promise<JournalReader> {
+  const { db, entries, checkpoints } = openTables(file)
+  return {
+    read: (query) => readAll(entries, query),
+    checkpoints: async ({ untilAt } = {}) => checkpoints.newest(untilAt),
+    close: () => db.close(),
+  }
+}
+
+/** As `openSqliteReader`, for those who need the tables themselves. Throws instead of rejecting. */
+export function openTables(file: string): OpenTables {
+  const path = resolve(file)
+  let db: DatabaseSync | undefined
+  try {
+    if (!existsSync(path)) throw new JournalUnavailable(path, 'does not exist', 'check the path')
+    db = new DatabaseSync(path, { readOnly: true, timeout: 5_000 })
+    const version = readVersion(db, path)
+    if (version === 0) {
+      throw new JournalUnavailable(path, 'is empty: no journal has been written yet', 'check the path')
+    }
+    if (version < schemaVersion) {
+      const remedy = 'open it once for writing (start the host on it), which brings it up to date'
+      throw new JournalUnavailable(path, `has the older schema version ${version}`, remedy)
+    }
+    return { path, db, entries: new EntryReader(db, path), checkpoints: new CheckpointStore(db, path) }
+  } catch (error) {
+    db?.close()
+    throw explainOpening(path, error)
+  }
+}
+
+async function* readAll(
+  entries: EntryReader,
+  { after = 0, ...filter }: ReadQuery = {},
+): AsyncGenerator<ReadonlyArray<StoredEntry>> {
+  for (let from = after, first = true; ; first = false) {
+    const slice = entries.slice({ ...filter, after: from, first })
+    if (slice.entries.length > 0) yield slice.entries
+    if (slice.done) return
+    from = slice.through
+  }
+}

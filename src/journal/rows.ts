@@ -1,0 +1,196 @@
+/** Entries as rows: checksums, and reading them back slice by slice with every row and gap checked. */
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { crc32 } from 'node:zlib'
+import { JournalCorrupt, type StoredEntry } from './journal.ts'
+import { messageOf } from './opening.ts'
+import type { ReadSlice } from './wire.ts'
+
+/** CRC-32 over all that a row says. Finds damage, not forgery. */
+export function entryChecksum(position: number, at: number, scope: string, record: string): number {
+  return crc32(`${position} ${at} ${scope}\n${record}`)
+}
+
+/** Rows looked at in one slice: a slice takes a few ms at most, so it never holds up a commit for longer. */
+const sliceRows = 1_000
+
+/** The row id is a number whatever happens to the rest. */
+export type Row = [position: number, at: unknown, scope: unknown, record: unknown, checksum: unknown]
+
+export interface EntrySlice {
+  readonly entries: ReadonlyArray<StoredEntry>
+  /** Everything up to here was looked at. */
+  readonly through: number
+  readonly done: boolean
+}
+
+/**
+ * Reads entries slice by slice. Every row is checked before it is filtered: a row whose scope or
+ * time was damaged would otherwise just be missing from a filtered read.
+ */
+export class EntryReader {
+  readonly #db: DatabaseSync
+  readonly #path: string
+  readonly #rows: StatementSync
+  readonly #last: StatementSync
+  readonly #covered: StatementSync
+  readonly #retention: StatementSync
+
+  constructor(db: DatabaseSync, path: string) {
+    this.#db = db
+    this.#path = path
+    this.#rows = db.prepare(
+      `select position, at, scope, record, checksum from entries
+       where position > ? order by position limit ${sliceRows}`,
+    )
+    this.#rows.setReturnArrays(true)
+    this.#last = db.prepare('select max(position) as position from entries')
+    this.#covered = db.prepare('select max(position) as position from checkpoints')
+    this.#retention = db.prepare('select through, kept from retention')
+  }
+
+  /** The last position that was ever given out: the newest entry's, even when retention has dropped it. */
+  lastPosition(): number {
+    return Math.max(positionOf(this.#last), positionOf(this.#covered), this.retention().through)
+  }
+
+  /** Up to `through` entries may have been dropped; exactly `kept` of those are left. */
+  retention(): { readonly through: number; readonly kept: number } {
+    const row = this.#retention.get() as { through: number; kept: number } | undefined
+    if (row === undefined) throw new JournalCorrupt(this.#path, 'retention 1', 'it is missing')
+    return row
+  }
+
+  /** Reads the next slice in one read transaction of its own. Throws `JournalCorrupt`. */
+  slice({ after, first, scope, untilAt = Number.POSITIVE_INFINITY }: ReadSlice): EntrySlice {
+    return inReadTransaction(this.#db, () => {
+      const dropped = this.#checkRetention(first && after === 0)
+      const entries: Array<StoredEntry> = []
+      let through = after
+      let count = 0
+      for (const row of this.#fetch(after)) {
+        const entry = this.#checked(row, Math.max(through, dropped))
+        through = entry.position
+        count++
+        if (entry.at <= untilAt && (scope === undefined || entry.scope === scope)) entries.push(entry)
+      }
+      const done = count < sliceRows
+      if (done) this.#checkEnd(Math.max(through, dropped))
+      return { entries, through, done }
+    })
+  }
+
+  /** Answers up to where positions may skip. Whether one too many is missing below shows only in their number. */
+  #checkRetention(isFromStart: boolean): number {
+    const { through, kept } = this.retention()
+    if (isFromStart && through > 0) {
+      const { n } = this.#db
+        .prepare('select count(*) as n from entries where position <= ?')
+        .get(through) as { n: number }
+      if (n !== kept) {
+        throw new JournalCorrupt(this.#path, `entries 1..${through}`, `${kept} were kept, ${n} are here`)
+      }
+    }
+    return through
+  }
+
+  /** `all` is quick but names no row when SQLite meets a damaged page; stepping again finds where. */
+  #fetch(after: number): ReadonlyArray<Row> {
+    try {
+      return this.#rows.all(after) as unknown as ReadonlyArray<Row>
+    } catch (error) {
+      let reached = after
+      try {
+        for (const row of this.#rows.iterate(after)) {
+          reached = this.#checked(row as unknown as Row, Number.MAX_SAFE_INTEGER).position
+        }
+      } catch (inner) {
+        if (inner instanceof JournalCorrupt) throw inner
+      }
+      throw new JournalCorrupt(this.#path, `entries ${reached + 1}`, messageOf(error))
+    }
+  }
+
+  #checked(row: Row, contiguousFrom: number): StoredEntry {
+    const checked = checkRow(row)
+    if (checked.position > contiguousFrom + 1) {
+      throw new JournalCorrupt(this.#path, `entries ${contiguousFrom + 1}`, 'it is missing')
+    }
+    if (checked.entry === undefined) {
+      throw new JournalCorrupt(this.#path, `entries ${checked.position}`, badChecksum)
+    }
+    return checked.entry
+  }
+
+  /** A checkpoint stands for entries that were durable before it was, so the newest entry cannot be older. */
+  #checkEnd(through: number): void {
+    const covered = positionOf(this.#covered)
+    if (covered > through) {
+      throw new JournalCorrupt(
+        this.#path,
+        `entries ${through + 1}`,
+        `it is missing: a checkpoint stands for entries up to ${covered}`,
+      )
+    }
+  }
+}
+
+/** What a scan meets: a good entry, or damage from one position through another (Infinity: nothing can be read beyond). */
+export type Scanned =
+  | { readonly entry: StoredEntry }
+  | { readonly from: number; readonly through: number; readonly problem: string; readonly raw?: Row }
+
+/** Every row in position order, going on after damage where SQLite can. `dropped`: up to where positions may skip. */
+export function* scanEntries(db: DatabaseSync, dropped: number): Generator<Scanned> {
+  const rows = db.prepare(
+    'select position, at, scope, record, checksum from entries where position > ? order by position limit 1000',
+  )
+  rows.setReturnArrays(true)
+  let reached = 0
+  for (;;) {
+    let count = 0
+    try {
+      for (const raw of rows.iterate(reached) as unknown as Iterable<Row>) {
+        count++
+        const { position, entry } = checkRow(raw)
+        const expected = Math.max(reached, dropped) + 1
+        if (position > expected) yield { from: expected, through: position - 1, problem: 'it is missing' }
+        yield entry === undefined
+          ? { from: position, through: position, problem: badChecksum, raw }
+          : { entry }
+        reached = position
+      }
+    } catch (error) {
+      yield { from: reached + 1, through: Number.POSITIVE_INFINITY, problem: messageOf(error) }
+      return
+    }
+    if (count === 0) return
+  }
+}
+
+const badChecksum = 'its checksum does not fit its content'
+
+/** `entry` is absent when the row is not what was written. */
+function checkRow([position, at, scope, record, checksum]: Row): {
+  readonly position: number
+  readonly entry?: StoredEntry
+} {
+  const isWellFormed = typeof at === 'number' && typeof scope === 'string' && typeof record === 'string'
+  if (!isWellFormed || entryChecksum(position, at, scope, record) !== checksum) return { position }
+  return { position, entry: { position, at, scope, record } }
+}
+
+/** Runs `work` on one state of the database, whatever a writer does meanwhile. */
+export function inReadTransaction<A>(db: DatabaseSync, work: () => A): A {
+  if (db.isTransaction) return work()
+  db.exec('begin')
+  try {
+    return work()
+  } finally {
+    db.exec('rollback')
+  }
+}
+
+function positionOf(statement: StatementSync): number {
+  const row = statement.get() as { position: number | null } | undefined
+  return row?.position ?? 0
+}

@@ -1,0 +1,78 @@
+/** Starts the journal's worker thread and waits until it has opened the file. */
+import { Worker } from 'node:worker_threads'
+import type { Fault } from './faults.ts'
+import { JournalFailure } from './journal.ts'
+import type { WorkerStart } from './sqlite-worker.ts'
+import { fromWire, type Reply } from './wire.ts'
+
+export interface SqliteJournalOptions {
+  /**
+   * Entries that a checkpoint stands for, and older checkpoints, are kept this long, ms: how far
+   * back `replay` and `explain` reach. Entries without a checkpoint are always kept. Default 24 h.
+   */
+  readonly keepEntriesMs?: number
+  /** How often retention runs by itself, ms; 0 for never. Default 60,000. */
+  readonly compactEveryMs?: number
+  /**
+   * How long a holder that cannot be seen to be dead (another host, suspended) keeps the journal
+   * from others, ms. A dead process on this host is taken over at once. Default 15,000, at least 100.
+   */
+  readonly leaseMs?: number
+  /** Faults to meet, for tests. */
+  readonly faults?: ReadonlyArray<Fault>
+}
+
+/** Throws RangeError for a bad option; rejects with what `explainOpening` says of the path. */
+export async function startWorker(
+  path: string,
+  options: SqliteJournalOptions,
+): Promise<{ readonly worker: Worker; readonly last: number }> {
+  const start: WorkerStart = {
+    path,
+    writer: {
+      leaseMs: atLeast('leaseMs', options.leaseMs ?? 15_000, 100),
+      keepEntriesMs: atLeast('keepEntriesMs', options.keepEntriesMs ?? 24 * 3_600_000, 0),
+      faults: options.faults ?? [],
+    },
+    compactEveryMs: atLeast('compactEveryMs', options.compactEveryMs ?? 60_000, 0),
+  }
+  // The built package has .js beside .js.
+  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
+  const worker = new Worker(new URL(`./sqlite-worker.${extension}`, import.meta.url), {
+    workerData: start,
+    name: 'rightofway journal',
+    // node:sqlite still warns that it is experimental on Node 22; the host's own flags are not ours.
+    execArgv: ['--disable-warning=ExperimentalWarning'],
+  })
+  return { worker, last: await opened(worker, path) }
+}
+
+/**
+ * The first message says how opening went. Its listeners are removed one by one:
+ * `removeAllListeners` would also remove Node's own, and no message would come any more.
+ */
+function opened(worker: Worker, path: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const settle = (outcome: () => void) => {
+      worker.off('message', onMessage)
+      worker.off('error', onError)
+      worker.off('exit', onExit)
+      outcome()
+    }
+    const onMessage = (reply: Reply) =>
+      settle(() => {
+        if (typeof reply === 'object' && reply.kind === 'opened') resolve(reply.last)
+        else if (typeof reply === 'object' && reply.kind === 'failed') reject(fromWire(reply.error))
+      })
+    const onError = (error: unknown) => settle(() => reject(new JournalFailure(path, 'open', error)))
+    const onExit = () => onError(new Error('the thread ended'))
+    worker.on('message', onMessage)
+    worker.on('error', onError)
+    worker.on('exit', onExit)
+  })
+}
+
+function atLeast(name: string, value: number, least: number): number {
+  if (value >= least) return value
+  throw new RangeError(`${name} must be at least ${least}, got ${value}`)
+}

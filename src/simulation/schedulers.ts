@@ -1,0 +1,157 @@
+/** Ways of deciding when to call: our scope actor, and what clients do without one. */
+import { createActor } from 'xstate'
+import {
+  type Decision,
+  type Evidence,
+  type PolicyInput,
+  parsePolicy,
+  providerScope,
+  type ScopeContext,
+  type ScopeEvent,
+  wakeAt,
+} from '../../machines/index.ts'
+import type { Scheduler, SimulatedCall, VisibleRefusal, World } from './world.ts'
+
+/** The evidence that a refusal is read as, as `src/evidence` reads it from the wire. */
+export const evidenceOfRefusal = ({
+  kind,
+  retryAfterMs,
+  permanent,
+  currentLimit,
+  nextLimit,
+}: VisibleRefusal): Evidence => ({
+  kind,
+  scope: 'model',
+  retryAfterMs,
+  retryable: !permanent,
+  facts: {
+    ...(currentLimit === undefined ? {} : { currentLimit }),
+    ...(nextLimit === undefined ? {} : { nextLimit }),
+  },
+})
+
+export interface LaneScheduler extends Scheduler {
+  readonly context: () => ScopeContext
+  readonly tell: (event: ScopeEvent) => void
+}
+
+export type LaneObserver = (
+  event: ScopeEvent,
+  decisions: ReadonlyArray<Decision>,
+  after: ScopeContext,
+) => void
+
+/** Our scope actor on virtual time, without a journal. `observe` sees every event with its decisions. */
+export const laneScheduler = (
+  world: World,
+  policy: PolicyInput,
+  observe: LaneObserver = () => {},
+): LaneScheduler => {
+  const { timeline } = world
+  const calls = new Map<string, SimulatedCall>()
+  const aborts = new Map<string, () => void>()
+  const actor = createActor(providerScope, { input: { scope: 'simulated' } })
+  const context = () => actor.getSnapshot().context.lanes
+  let armedAtMs = Number.POSITIVE_INFINITY
+
+  const tell = (event: ScopeEvent): void => {
+    actor.send(event)
+    const { decisions } = context()
+    observe(event, decisions, context())
+    for (const decision of decisions) carryOut(decision)
+    arm()
+  }
+
+  const arm = (): void => {
+    const next = wakeAt(context())
+    if (next === null || next >= armedAtMs) return
+    armedAtMs = next
+    timeline.at(next, () => {
+      if (armedAtMs !== next) return
+      armedAtMs = Number.POSITIVE_INFINITY
+      const due = wakeAt(context())
+      if (due !== null && due <= timeline.now()) tell({ type: 'clock.woke', at: timeline.now() })
+      else arm()
+    })
+  }
+
+  const carryOut = ({ verdict, callId }: Decision): void => {
+    if (verdict === 'admit' || verdict === 'release') return dispatch(calls.get(callId)!)
+    if (verdict === 'cancel') {
+      aborts.get(callId)?.()
+      return tell({ type: 'call.settled', at: timeline.now(), callId, outcome: 'cancelled' })
+    }
+    if (verdict === 'reject' || verdict === 'expire') {
+      aborts.get(callId)?.()
+      world.end(callId, true)
+    }
+  }
+
+  const dispatch = (call: SimulatedCall): void => {
+    const callId = call.id
+    const now = () => timeline.now()
+    tell({ type: 'call.dispatched', at: now(), callId })
+    const abort = world.dispatch(call, {
+      accepted: () => tell({ type: 'call.accepted', at: now(), callId }),
+      refused: (refusal) => {
+        aborts.delete(callId)
+        tell({
+          type: 'call.settled',
+          at: now(),
+          callId,
+          outcome: 'throttled',
+          evidence: evidenceOfRefusal(refusal),
+        })
+      },
+      completed: () => {
+        aborts.delete(callId)
+        const usage = { inputTokens: call.inputTokens, outputTokens: call.outputTokens }
+        tell({ type: 'call.settled', at: now(), callId, outcome: 'completed', usage })
+      },
+    })
+    aborts.set(callId, abort)
+  }
+
+  actor.start()
+  tell({ type: 'policy.changed', at: timeline.now(), policy: parsePolicy(policy) })
+  return {
+    context,
+    tell,
+    submit: (call) => {
+      calls.set(call.id, call)
+      const at = timeline.now()
+      tell({
+        type: 'call.submitted',
+        at,
+        call: { ...call, turnId: null, deadlineAt: null, dependsOn: [], parentId: null },
+      })
+    },
+  }
+}
+
+export interface RetryBounds {
+  /** Retries after the first attempt before the client gives up. Infinity for a client that never does. */
+  readonly retries: number
+  readonly baseMs: number
+  readonly maxMs: number
+}
+
+/** The official SDKs: 2 retries, 0.5 s doubling to 8 s, a quarter of it jittered away, a stated wait obeyed. */
+export const sdkRetries: RetryBounds = { retries: 2, baseMs: 500, maxMs: 8_000 }
+
+/** Every client for itself: send at once, back off when refused. `random` gives numbers in [0, 1). */
+export const retryingClients = (world: World, bounds: RetryBounds, random: () => number): Scheduler => {
+  const attempt = (call: SimulatedCall, retries: number): void => {
+    world.dispatch(call, {
+      accepted: () => {},
+      completed: () => {},
+      refused: ({ retryAfterMs, permanent }) => {
+        if (permanent || retries >= bounds.retries) return world.end(call.id, true)
+        const backoffMs =
+          Math.min(bounds.baseMs * 2 ** Math.min(retries, 30), bounds.maxMs) * (1 - 0.25 * random())
+        world.timeline.after(retryAfterMs ?? backoffMs, () => attempt(call, retries + 1))
+      },
+    })
+  }
+  return { submit: (call) => attempt(call, 0) }
+}

@@ -1,0 +1,116 @@
+/** A provider, virtual time, and a record of what became of every call: the ground that schedulers are compared on. */
+import type { Lane, PriorityClass } from '../../machines/index.ts'
+import type { Provider } from '../emulator/index.ts'
+import type { Refusal } from '../emulator/rules/rule.ts'
+import type { Timeline } from './timeline.ts'
+
+export interface SimulatedCall {
+  readonly id: string
+  readonly lane: Lane
+  readonly priorityClass: PriorityClass
+  readonly principal: string
+  readonly inputTokens: number
+  readonly outputTokens: number
+}
+
+/** What a client can see of a refusal; the rest of it is the provider's own truth. */
+export type VisibleRefusal = Pick<Refusal, 'kind' | 'retryAfterMs' | 'permanent'> & {
+  readonly currentLimit?: number
+  readonly nextLimit?: number
+}
+
+export interface DispatchHooks {
+  /** The first token came. */
+  readonly accepted: () => void
+  readonly refused: (refusal: VisibleRefusal) => void
+  readonly completed: () => void
+}
+
+/** Everything that may call the provider: it decides when. */
+export interface Scheduler {
+  readonly submit: (call: SimulatedCall) => void
+}
+
+export interface CallRecord {
+  readonly call: SimulatedCall
+  readonly submittedAtMs: number
+  /** Accepted by the provider; null when it never was. */
+  acceptedAtMs: number | null
+  endedAtMs: number | null
+  /** Dispatches that the provider refused. */
+  refusals: number
+  /** Given up by its client. */
+  failed: boolean
+}
+
+export class World {
+  readonly timeline: Timeline
+  readonly provider: Provider
+  readonly records = new Map<string, CallRecord>()
+  readonly #ended = new Map<string, () => void>()
+
+  constructor(timeline: Timeline, provider: Provider) {
+    this.timeline = timeline
+    this.provider = provider
+  }
+
+  /** Notes that a client asks for a call, and hands it to the scheduler. `ended` is told once. */
+  submit(scheduler: Scheduler, call: SimulatedCall, ended: () => void = () => {}): void {
+    this.records.set(call.id, {
+      call,
+      submittedAtMs: this.timeline.now(),
+      acceptedAtMs: null,
+      endedAtMs: null,
+      refusals: 0,
+      failed: false,
+    })
+    this.#ended.set(call.id, ended)
+    scheduler.submit(call)
+  }
+
+  /** Sends the call to the provider now. Answers how to abort it. */
+  dispatch(call: SimulatedCall, hooks: DispatchHooks): () => void {
+    const { timeline, provider } = this
+    const record = this.records.get(call.id)!
+    const begun = provider.begin({
+      atMs: timeline.now(),
+      callId: call.id,
+      lane: call.lane,
+      inputTokens: call.inputTokens,
+      outputTokens: call.outputTokens,
+    })
+    if (!begun.accepted) {
+      record.refusals += 1
+      const { kind, retryAfterMs, permanent, currentLimit, nextLimit } = begun.refusal
+      const stated = {
+        ...(currentLimit === undefined ? {} : { currentLimit }),
+        ...(nextLimit === undefined ? {} : { nextLimit }),
+      }
+      // The answer travels: a scheduler never hears of a refusal inside its own dispatch.
+      return timeline.after(0, () => hooks.refused({ kind, retryAfterMs, permanent, ...stated }))
+    }
+    record.acceptedAtMs = begun.atMs
+    const cancelFirst = timeline.at(begun.firstTokenAtMs, hooks.accepted)
+    const cancelEnd = timeline.at(begun.endsAtMs, () => {
+      provider.finish({ dispatch: begun.dispatch, atMs: timeline.now() })
+      this.end(call.id, false)
+      hooks.completed()
+    })
+    return () => {
+      cancelFirst()
+      cancelEnd()
+      provider.cancel({ dispatch: begun.dispatch, atMs: timeline.now() })
+      record.acceptedAtMs = null
+    }
+  }
+
+  /** The client's call is over: answered, or given up. */
+  end(callId: string, failed: boolean): void {
+    const record = this.records.get(callId)!
+    if (record.endedAtMs !== null) return
+    record.endedAtMs = this.timeline.now()
+    record.failed = failed
+    this.#ended.get(callId)!()
+    this.#ended.delete(callId)
+  }
+}

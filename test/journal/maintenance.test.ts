@@ -1,0 +1,331 @@
+/** Check, repair, export, import: what a person does with a journal that is damaged or must move. */
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { describe, expect, it } from 'vitest'
+import { checkJournal } from '../../src/journal/check.ts'
+import { JournalCorrupt, JournalLocked, JournalUnavailable } from '../../src/journal/journal.ts'
+import { openSqliteReader } from '../../src/journal/reader.ts'
+import { repairJournal } from '../../src/journal/repair.ts'
+import { openSqliteJournal } from '../../src/journal/sqlite.ts'
+import { exportJournal, importJournal, JournalImportError } from '../../src/journal/transfer.ts'
+import { entry, fill, listen, readAll, temporaryPath } from './fixture.ts'
+
+/** A closed journal of 3,000 entries of scopes a, b, c in turn, with checkpoints of `a`. */
+async function madeJournal(
+  checkpoints: ReadonlyArray<[scope: string, position: number]> = [],
+): Promise<string> {
+  const path = temporaryPath()
+  const journal = await openSqliteJournal(path, { keepEntriesMs: Number.MAX_SAFE_INTEGER })
+  await fill(journal, 3_000, ['c', 'a', 'b'])
+  for (const [scope, position] of checkpoints) {
+    await journal.checkpoint({ scope, position, at: position, snapshot: JSON.stringify({ scope, position }) })
+  }
+  await journal.close()
+  return path
+}
+
+function sql(path: string, statement: string): void {
+  const db = new DatabaseSync(path)
+  db.exec(statement)
+  db.close()
+}
+
+/** Overwrites the page of the main file that holds this text. */
+function damagePage(path: string, text: string): void {
+  const bytes = readFileSync(path)
+  const page = Math.floor(bytes.indexOf(text) / 4_096)
+  bytes.fill(0xff, page * 4_096, page * 4_096 + 64)
+  writeFileSync(path, bytes)
+}
+
+async function positions(path: string): Promise<ReadonlyArray<number>> {
+  const reader = await openSqliteReader(path)
+  try {
+    return (await readAll(reader)).map(({ position }) => position)
+  } finally {
+    reader.close()
+  }
+}
+
+const range = (from: number, through: number) =>
+  Array.from({ length: through - from + 1 }, (_, i) => from + i)
+
+describe('a whole journal', () => {
+  it('passes the check, and repair touches nothing', async () => {
+    const path = await madeJournal([['a', 1_000]])
+    const found = checkJournal(path)
+    expect(found).toEqual({
+      ok: true,
+      schemaVersion: 1,
+      entries: 3_000,
+      scopes: ['a', 'b', 'c'],
+      problems: [],
+    })
+    const bytes = readFileSync(path)
+    expect(repairJournal(path)).toMatchObject({
+      repaired: false,
+      kept: { entries: 3_000, checkpoints: 1 },
+      copy: null,
+    })
+    expect(readdirSync(dirname(path)).filter((name) => !/-(wal|shm)$/.test(name))).toEqual(['lanes.db'])
+    expect(readFileSync(path).length).toBe(bytes.length)
+    await (await openSqliteJournal(path)).close()
+  })
+})
+
+const damages: ReadonlyArray<[name: string, statement: string, row: string, problem: string]> = [
+  [
+    'a changed record',
+    `update entries set record = replace(record, 'n', 'm') where position = 1500`,
+    'entries 1500',
+    'its checksum does not fit its content',
+  ],
+  [
+    'a flipped byte that is no UTF-8',
+    `update entries set record = cast(x'7b22ff' as text) where position = 1500`,
+    'entries 1500',
+    'its checksum does not fit its content',
+  ],
+  [
+    'a changed scope',
+    `update entries set scope = 'z' where position = 1500`,
+    'entries 1500',
+    'its checksum does not fit its content',
+  ],
+  [
+    'a changed time',
+    'update entries set at = at + 1 where position = 1500',
+    'entries 1500',
+    'its checksum does not fit its content',
+  ],
+  ['a missing row', 'delete from entries where position = 1500', 'entries 1500', 'it is missing'],
+]
+
+describe.each(damages)('%s', (_, statement, row, problem) => {
+  it('is named by every reading that meets it, whatever it asks for', async () => {
+    const path = await madeJournal()
+    sql(path, statement)
+    expect(checkJournal(path)).toMatchObject({ ok: false, problems: [{ row, problem }] })
+    const journal = await openSqliteJournal(path)
+    for (const query of [{}, { scope: 'b' }, { untilAt: entry(1_800).at }, { after: 1_400 }]) {
+      const reading = readAll(journal, query)
+      await expect(reading).rejects.toBeInstanceOf(JournalCorrupt)
+      await expect(reading).rejects.toMatchObject({ row, problem })
+    }
+    await journal.close()
+  })
+
+  it('is repaired: all before it is kept, the rest and the original are put aside', async () => {
+    const path = await madeJournal([['a', 1_000]])
+    sql(path, statement)
+    const original = readFileSync(path)
+    const { repaired, kept, movedAside, copy, aside } = repairJournal(path)
+    expect(repaired).toBe(true)
+    expect(kept).toEqual({ entries: 1_499, checkpoints: 1 })
+    expect(movedAside.entries).toBe(problem === 'it is missing' ? 1_500 : 1_501)
+    expect(readFileSync(copy!).equals(original)).toBe(true)
+    const lines = readFileSync(aside!, 'utf8').trim().split('\n')
+    expect(JSON.parse(lines[0]!)).toMatchObject({ row, problem })
+    expect(JSON.parse(lines[1]!)).toMatchObject({ position: 1_501, ...entry(1_501, 'a') })
+    expect(statSync(aside!).mode & 0o777).toBe(0o600)
+    expect(statSync(path).mode & 0o777).toBe(0o600)
+    expect(checkJournal(path).problems).toEqual([])
+    expect(await positions(path)).toEqual(range(1, 1_499))
+    const journal = await openSqliteJournal(path)
+    expect(journal.append(entry(1))).toBe(3_001)
+    expect(await readAll(journal)).toHaveLength(1_500)
+    await journal.close()
+  })
+})
+
+describe('repair', () => {
+  it('keeps what comes after the damage where a later checkpoint makes it whole', async () => {
+    const path = await madeJournal([
+      ['a', 2_000],
+      ['b', 1_000],
+    ])
+    sql(path, "update entries set record = 'x' where position = 1500")
+    expect(repairJournal(path).kept).toEqual({ entries: 1_499 + 500, checkpoints: 2 })
+    const journal = await openSqliteJournal(path)
+    const later = await readAll(journal, { after: 1_500 })
+    expect(new Set(later.map(({ scope }) => scope))).toEqual(new Set(['a']))
+    await journal.close()
+  })
+
+  it('moves a damaged checkpoint aside', async () => {
+    const path = await madeJournal([
+      ['a', 1_000],
+      ['a', 2_000],
+    ])
+    sql(path, "update checkpoint_parts set text = 'x' where position = 2000")
+    const row = 'checkpoints a 2000'
+    expect(checkJournal(path).problems).toEqual([{ row, problem: 'its checksum does not fit its content' }])
+    const journal = await openSqliteJournal(path)
+    await expect(journal.checkpoints()).rejects.toMatchObject({ row })
+    await journal.close()
+    expect(repairJournal(path)).toMatchObject({
+      kept: { entries: 3_000, checkpoints: 1 },
+      movedAside: { entries: 0, checkpoints: 1 },
+      lostScopes: [],
+    })
+    const reader = await openSqliteReader(path)
+    expect((await reader.checkpoints()).map(({ position }) => position)).toEqual([1_000])
+    reader.close()
+  })
+
+  it('says which scope is lost when its only checkpoint is damaged and its entries are gone', async () => {
+    const path = await madeJournal([['a', 2_000]])
+    const journal = await openSqliteJournal(path, { keepEntriesMs: 0 })
+    await journal.compact()
+    await journal.close()
+    sql(path, "update checkpoint_parts set text = 'x'")
+    const { lostScopes, kept } = repairJournal(path)
+    expect(lostScopes).toEqual(['a'])
+    expect(kept).toEqual({ entries: 2_000, checkpoints: 0 })
+    expect(checkJournal(path).problems).toEqual([])
+  })
+
+  it('notices a row that is missing among those that retention kept', async () => {
+    const path = await madeJournal([['a', 2_000]])
+    const journal = await openSqliteJournal(path, { keepEntriesMs: 0 })
+    await journal.compact()
+    await journal.close()
+    expect(checkJournal(path).problems).toEqual([])
+    sql(path, "delete from entries where position = (select min(position) from entries where scope = 'b')")
+    const problem = '1333 were kept, 1332 are here'
+    expect(checkJournal(path).problems).toEqual([{ row: 'entries 1..2000', problem }])
+    await expect(positions(path)).rejects.toThrow(problem)
+    expect(repairJournal(path).kept).toEqual({ entries: 333, checkpoints: 1 })
+    expect(checkJournal(path).problems).toEqual([])
+  })
+
+  it('notices entries missing at the end when a checkpoint stands for them', async () => {
+    const path = await madeJournal([['a', 3_000]])
+    sql(path, 'delete from entries where position > 2990')
+    expect(checkJournal(path).problems).toMatchObject([{ row: 'entries 2991..3000' }])
+    await expect(positions(path)).rejects.toMatchObject({ row: 'entries 2991' })
+    expect(repairJournal(path).kept).toEqual({ entries: 2_990, checkpoints: 1 })
+    expect(await positions(path)).toEqual(range(1, 2_990))
+  })
+
+  it('saves all before a damaged page', async () => {
+    const path = await madeJournal()
+    damagePage(path, '{"event":{"n":1500}')
+    const { ok, problems } = checkJournal(path)
+    expect(ok).toBe(false)
+    const named = Number(/^entries (\d+)\.\.$/.exec(problems[0]!.row)?.[1])
+    expect(named).toBeGreaterThan(1_400)
+    expect(named).toBeLessThanOrEqual(1_500)
+    await expect(positions(path)).rejects.toMatchObject({ row: `entries ${named}` })
+    expect(repairJournal(path).kept.entries).toBe(named - 1)
+    expect(await positions(path)).toEqual(range(1, named - 1))
+  })
+
+  it('refuses a file whose tables cannot be read, and leaves it as it is', async () => {
+    const path = await madeJournal()
+    const bytes = readFileSync(path)
+    bytes.fill(0xff, 100, 4_096)
+    writeFileSync(path, bytes)
+    expect(checkJournal(path)).toMatchObject({ ok: false, schemaVersion: 0, problems: [{ row: 'file' }] })
+    expect(() => repairJournal(path)).toThrow(JournalCorrupt)
+    expect(readFileSync(path).equals(bytes)).toBe(true)
+  })
+
+  it('refuses while a writer lives', async () => {
+    const path = await madeJournal()
+    const journal = await openSqliteJournal(path)
+    expect(() => repairJournal(path)).toThrow(JournalLocked)
+    expect(checkJournal(path).ok).toBe(true)
+    await journal.close()
+  })
+})
+
+async function exported(path: string): Promise<Array<string>> {
+  const lines: Array<string> = []
+  for await (const line of exportJournal(path)) lines.push(line)
+  return lines
+}
+
+describe('export and import', () => {
+  it('carry everything, also what retention has left', async () => {
+    const path = await madeJournal([
+      ['a', 1_000],
+      ['a', 2_000],
+      ['b', 1_500],
+    ])
+    const journal = await openSqliteJournal(path, { keepEntriesMs: 0 })
+    await journal.compact()
+    const lines = await exported(path)
+    const entries = await readAll(journal)
+    const checkpoints = await journal.checkpoints()
+    await journal.close()
+    const copy = temporaryPath()
+    expect(await importJournal(copy, exportJournal(path))).toEqual({
+      entries: entries.length,
+      checkpoints: 2,
+    })
+    expect(await exported(copy)).toEqual(lines)
+    expect(checkJournal(copy).ok).toBe(true)
+    const again = await openSqliteJournal(copy)
+    expect(await readAll(again)).toEqual(entries)
+    expect(await again.checkpoints()).toEqual(checkpoints)
+    expect(again.append(entry(1))).toBe(3_001)
+    await again.close()
+    expect(statSync(copy).mode & 0o777).toBe(0o600)
+  })
+
+  it('tell of one state while a writer goes on', async () => {
+    const path = temporaryPath()
+    const journal = await openSqliteJournal(path)
+    await fill(journal, 1_500)
+    const lines: Array<string> = []
+    for await (const line of exportJournal(path)) {
+      if (lines.push(line) === 10) await listen(journal).durable(journal.append(entry(1_501)))
+    }
+    expect(JSON.parse(lines.at(-1)!)).toEqual({ end: { checkpoints: 0, entries: 1_500 } })
+    await journal.close()
+  })
+
+  it('refuse a target that is not empty, or in use', async () => {
+    const path = await madeJournal()
+    await expect(importJournal(path, exportJournal(path))).rejects.toThrow(
+      'is not empty (its last entry is 3000)',
+    )
+    await expect(importJournal(path, [])).rejects.toBeInstanceOf(JournalUnavailable)
+    const used = temporaryPath()
+    const journal = await openSqliteJournal(used)
+    await expect(importJournal(used, exportJournal(path))).rejects.toBeInstanceOf(JournalLocked)
+    await journal.close()
+    await importJournal(used, exportJournal(path))
+    expect(await positions(used)).toHaveLength(3_000)
+  })
+
+  const header = '{"journal":"rightofway","version":1,"retainedAfter":0}'
+  const one = JSON.stringify({ entry: { position: 1, ...entry(1) } })
+  it.each<[problem: string, lines: ReadonlyArray<string>]>([
+    ['line 1: is not JSON', ['{']],
+    ['line 1: is not the first line of a journal export', ['{"entry":{}}']],
+    ['line 1: has export version 9', ['{"journal":"rightofway","version":9,"retainedAfter":0}']],
+    ['line 2: entry must have scope, position, at, record', [header, '{"entry":{"position":1}}']],
+    ['line 3: entry 1 does not follow entry 1', [header, one, one]],
+    [
+      'line 2: entry 2 does not follow entry 0',
+      [header, JSON.stringify({ entry: { position: 2, ...entry(2) } })],
+    ],
+    ['line 2: checkpoint must have', [header, '{"checkpoint":{}}']],
+    ['line 2: is neither', [header, '{"other":1}']],
+    [
+      'line 3: the export says {"entries":2,"checkpoints":0}, 1 entries',
+      [header, one, '{"end":{"entries":2,"checkpoints":0}}'],
+    ],
+    ['line 2: the export ends here without its last line', [header, one]],
+  ])('refuse %s, and keep nothing', async (problem, lines) => {
+    const path = temporaryPath()
+    const importing = importJournal(path, lines)
+    await expect(importing).rejects.toBeInstanceOf(JournalImportError)
+    await expect(importing).rejects.toThrow(`import into journal ${path}: ${problem}`)
+    expect(readdirSync(dirname(path))).toEqual(['lanes.db'])
+    expect(checkJournal(path)).toMatchObject({ ok: true, entries: 0 })
+  })
+})
