@@ -29,6 +29,7 @@ export class Permit implements AsyncDisposable {
   /** 1 for the first dispatch of this call. */
   readonly attempt: number
   readonly #controller = new AbortController()
+  readonly #lost = new AbortController()
   readonly #owner: PermitOwner
   #disposition: Disposition | null = null
 
@@ -43,6 +44,11 @@ export class Permit implements AsyncDisposable {
   /** Aborted when the policy takes the permit back (`Preempted`), when a timeout passes, or when the caller's own signal is. */
   get signal(): AbortSignal {
     return this.#controller.signal
+  }
+
+  /** Aborted when the scope took the permit away for good; its reason is the call's error. A signal aborts once, so this is another. */
+  get lost(): AbortSignal {
+    return this.#lost.signal
   }
 
   get settled(): boolean {
@@ -78,6 +84,7 @@ export class Permit implements AsyncDisposable {
   revoke(reason: AdmissionError): void {
     this.#disposition = 'ended'
     this.#controller.abort(reason)
+    this.#lost.abort(reason)
   }
 
   /** Asks the holder to stop; it still settles. */

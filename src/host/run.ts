@@ -93,17 +93,7 @@ export const runCall = <A, E, R>(
     return attempt
   })
 
-/** Ends with the permit's own error when the scope takes the permit away for good (timeout, deadline, abandonment). */
-export const revocation = (permit: Permit): Effect.Effect<never, AdmissionError> =>
-  Effect.callback<never, AdmissionError>((resume) => {
-    const lost = () => {
-      if (permit.settled) resume(Effect.fail(permit.signal.reason as AdmissionError))
-    }
-    permit.signal.addEventListener('abort', lost)
-    return Effect.sync(() => permit.signal.removeEventListener('abort', lost))
-  })
-
-/** Ends, too, when the permit is asked back: an Effect is interrupted rather than asked by a signal. */
+/** Ends with the permit's error when it is asked back or taken away: an Effect is interrupted rather than asked by a signal. */
 export const interruption = (permit: Permit): Effect.Effect<never, AdmissionError> =>
   Effect.callback<never, AdmissionError>((resume) => {
     const asked = () => resume(Effect.fail(permit.signal.reason as AdmissionError))
@@ -115,9 +105,7 @@ export const interruption = (permit: Permit): Effect.Effect<never, AdmissionErro
 /** A promise function as an Effect that ends when its promise does, or when the permit is revoked. */
 export const promised = <A>(permit: Permit, fn: () => PromiseLike<A>): Effect.Effect<A, unknown> =>
   Effect.callback<A, unknown>((resume) => {
-    permit.signal.addEventListener('abort', () => {
-      if (permit.settled) resume(Effect.fail(permit.signal.reason))
-    })
+    permit.lost.addEventListener('abort', () => resume(Effect.fail(permit.lost.reason)), { once: true })
     try {
       fn().then(
         (result) => resume(Effect.succeed(result)),
