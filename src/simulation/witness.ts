@@ -45,7 +45,9 @@ const hold = (holds: boolean, invariant: string, problem: () => string): void =>
 }
 
 export class Witness {
+  /** Calls that wait or run; everything that is looked at after every event. */
   readonly #calls = new Map<string, Account>()
+  readonly #ended = new Map<string, Account>()
   #policy: Policy
   #order = 0
   /** Grants that were let through a closed gate, by reason. */
@@ -64,7 +66,8 @@ export class Witness {
 
   /** Every call that was seen has ended, each once. */
   finish(): void {
-    for (const [id, account] of this.#calls) {
+    for (const id of this.#calls.keys()) throw new InvariantBroken('I3', `call ${id} never ended`)
+    for (const [id, account] of this.#ended) {
       hold(account.ends === 1, 'I3', () => `call ${id} ended ${account.ends} times`)
       hold(
         account.grants <= account.returns + 1,
@@ -78,10 +81,8 @@ export class Witness {
     switch (event.type) {
       case 'call.submitted': {
         const known = this.#calls.get(event.call.id)
-        if (known !== undefined) {
-          known.orphan = false
-          if (known.standing !== 'ended' || known.ends > 0) return
-        }
+        if (known !== undefined) known.orphan = false
+        if (known !== undefined || this.#ended.has(event.call.id)) return
         this.#calls.set(event.call.id, {
           lane: event.call.lane,
           principal: event.call.principal,
@@ -133,6 +134,7 @@ export class Witness {
 
   #decide(decision: Decision): void {
     const account = this.#calls.get(decision.callId)
+    if (account === undefined && decision.verdict === 'reject' && this.#ended.has(decision.callId)) return
     if (account === undefined)
       throw new InvariantBroken('I3', `decision about ${decision.callId}, which never came`)
     switch (decision.verdict) {
@@ -230,14 +232,13 @@ export class Witness {
       if (account.ends === 0 && account.standing !== 'in flight' && !HashMap.has(after.waiting, id)) {
         account.standing = 'ended'
         account.ends = 1
+        this.#calls.delete(id)
+        this.#ended.set(id, account)
+        hold(!HashMap.has(after.inFlight, id), 'I3', () => `${id} runs on after its end`)
       } else if (account.standing === 'in flight') {
         hold(HashMap.has(after.inFlight, id), 'I3', () => `${id} is in flight by decision, not by the books`)
       } else if (account.standing === 'waiting') {
         hold(HashMap.has(after.waiting, id), 'I3', () => `${id} waits by decision, not by the books`)
-      }
-      if (account.ends > 0) {
-        const live = HashMap.has(after.waiting, id) || HashMap.has(after.inFlight, id)
-        hold(!live, 'I3', () => `${id} lives on after its end`)
       }
     }
     const { counts } = after
