@@ -21,11 +21,11 @@ const folder = join(import.meta.dirname, '../../../shared/traces')
 const names = ['mooncake-conversation.csv', 'azure-2023-conversation.csv', 'azure-2023-code.csv']
 const present = names.filter((name) => existsSync(join(folder, name)))
 
-const readTrace = (name: string, requests: number): Request[] =>
+const readTrace = (name: string): Request[] =>
   readFileSync(join(folder, name), 'utf8')
     .trim()
     .split('\n')
-    .slice(1, requests + 1)
+    .slice(1)
     .map((line) => line.split(',').map(Number) as [number, number, number])
     .map(([atMs, inputTokens, outputTokens]) => ({ atMs: Math.floor(atMs), inputTokens, outputTokens }))
 
@@ -41,7 +41,7 @@ const madeTrace = (): Request[] => {
 }
 
 const traces: ReadonlyArray<readonly [string, ReadonlyArray<Request>]> =
-  present.length > 0 ? present.map((name) => [name, readTrace(name, 1_500)]) : [['a made trace', madeTrace()]]
+  present.length > 0 ? present.map((name) => [name, readTrace(name)]) : [['a made trace', madeTrace()]]
 
 const callOf = ({ inputTokens, outputTokens }: Request, index: number): SimulatedCall => {
   const lane = inputTokens > 30_000 || index % 40 === 0 ? 'primary' : 'auxiliary'
