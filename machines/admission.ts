@@ -294,12 +294,29 @@ export const lend = (draft: Draft, parentId: string): void => {
   grant(draft, chosen, 'nested', true)
 }
 
+/** Looks at the head primary again, and lets auxiliaries warm the ceiling up for it where the ramp plans so. */
+const passQuiet = (draft: Draft): void => {
+  draft.ramp = ramp.review(draft.ramp, draft.at)
+  const warmth = ramp.warmth(draft.ramp, draft.at)
+  if (warmth !== null) {
+    while (draft.ring.size > 0 && auxiliaryObstacle(draft) === null) {
+      const chosen = nextAuxiliary(draft, (waiting) => auxiliaryMisfit(draft, waiting) !== null)
+      if (chosen === null) break
+      served(draft, chosen)
+      grant(draft, chosen, warmth)
+      draft.ramp = ramp.review(draft.ramp, draft.at)
+      if (ramp.warmth(draft.ramp, draft.at) === null) break
+    }
+  }
+  const next = nextPrimary(draft)
+  const quietUntilMs = next === null ? 0 : primaryFitsAt(draft, next.waiting)
+  draft.phase = { ...draft.phase, quietUntilMs }
+}
+
 /** Grants everything that may go in its state now. */
 export const pass = (draft: Draft): void => {
   passUrgent(draft)
   if (draft.state === 'quietRamp.admitting' || draft.state === 'quietRamp.active') passPrimaries(draft)
-  else if (draft.state === 'quietRamp.quiet') {
-    const next = nextPrimary(draft)
-    draft.phase = { ...draft.phase, quietUntilMs: next === null ? 0 : primaryFitsAt(draft, next.waiting) }
-  } else if (draft.state !== 'primaryPending') passAuxiliaries(draft)
+  else if (draft.state === 'quietRamp.quiet') passQuiet(draft)
+  else if (draft.state !== 'primaryPending') passAuxiliaries(draft)
 }

@@ -347,7 +347,10 @@ const weigh = (draft: Draft, evidence: Evidence, flight: InFlight): void => {
   })
   holdScope(draft, evidence)
   // A primary refused for its tokens is the ramp's business: backing off its class would only add to it.
-  if (call.lane === 'primary' && draft.ramp !== before) return
+  if (call.lane === 'primary' && draft.ramp !== before) {
+    draft.ramp = ramp.replan(draft.ramp, draft.policy)
+    return
+  }
   const next = pacing.refused(pace, draft.policy, {
     atMs: draft.at,
     dispatchedAtMs: grantedAt,

@@ -121,7 +121,7 @@ const concerns = (event: ScopeEvent, callId: string): boolean =>
 
 /** Reads the journal of a running or a dead host. Null when it does not know the call. */
 export const explainFrom = async (
-  journal: Journal,
+  journal: Pick<Journal, 'read'>,
   path: string,
   callId: string,
 ): Promise<Explanation | null> => {

@@ -12,6 +12,11 @@ import type { Observation, ScopeRunner } from './scope-runner.ts'
 import { type HostOptions, openKernel, type RunOptions, readingOf, watchBuffer } from './service.ts'
 import { type ScopeStatus, scopeStatus } from './status.ts'
 
+export interface AdmitOptions {
+  /** Record the dispatch together with the grant, in one commit: for a holder that sends at once. Default false. */
+  readonly dispatchAtOnce?: boolean
+}
+
 /** One scope: everything that shares one admission. */
 export class LaneScope {
   readonly #runner: ScopeRunner
@@ -53,9 +58,9 @@ export class LaneScope {
   }
 
   /** A permit of your own: say `dispatched`, `accepted` and `settle`, or hold it with `await using`. */
-  async admit(request: CallRequest): Promise<Permit> {
+  async admit(request: CallRequest, { dispatchAtOnce = false }: AdmitOptions = {}): Promise<Permit> {
     const call = callOf(request, this.name, currentAmbient())
-    return Effect.runPromise(awaitPermit(this.#runner, call, false, request.signal))
+    return Effect.runPromise(awaitPermit(this.#runner, call, dispatchAtOnce, request.signal))
   }
 
   /** Limits that the provider's headers show: they correct the budget, down and up. */

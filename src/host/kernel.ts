@@ -3,7 +3,7 @@
 import { type Evidence, type PolicyInput, parsePolicy } from '../../machines/index.ts'
 import { encodeScope } from '../../machines/snapshot.ts'
 import { type Clock, steadyClock } from '../clock.ts'
-import type { Journal } from '../journal/journal.ts'
+import type { Journal, JournalFailure } from '../journal/journal.ts'
 import { Outbox } from './outbox.ts'
 import { type Replayed, replayJournal } from './recovery.ts'
 import { scopeParts } from './scope-name.ts'
@@ -67,6 +67,11 @@ export class Kernel {
 
   get journal(): Journal {
     return this.#journal
+  }
+
+  /** Why nothing is decided any more; null while the journal keeps what it is given. */
+  get failure(): JournalFailure | null {
+    return this.#outbox.failure
   }
 
   get runners(): ReadonlyMap<string, ScopeRunner> {

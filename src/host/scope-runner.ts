@@ -91,9 +91,9 @@ export class ScopeRunner implements PermitOwner {
     return counts.primaryWaiting + counts.auxiliaryWaiting + counts.primaryInFlight + counts.auxiliaryInFlight
   }
 
-  /** Permits that were given out and are not settled. */
+  /** Permits that somebody holds and has not settled. */
   get openPermits(): number {
-    return this.#permits.size
+    return this.#permits.size - this.#kept.size
   }
 
   /** Asks for a permit. The waiter hears exactly once, unless the call is withdrawn first. */
@@ -114,6 +114,12 @@ export class ScopeRunner implements PermitOwner {
 
   /** The owner no longer wants it. A permit on its way is taken back; one that is used gets `reason` on its signal. */
   withdraw(callId: string, reason: unknown): void {
+    const kept = this.#kept.get(callId)
+    if (kept !== undefined) {
+      this.#kept.delete(callId)
+      kept.permit.settle({ outcome: 'cancelled' })
+      return
+    }
     const delivered = !this.#waiters.delete(callId)
     const permit = this.#permits.get(callId)
     if (delivered) return permit?.abort(reason)
@@ -152,7 +158,9 @@ export class ScopeRunner implements PermitOwner {
       ...(evidence === undefined ? {} : { evidence }),
     })
     if (evidence !== undefined && evidence.scope !== 'model') this.#ports.spread(this, evidence)
-    return HashMap.has(this.context.waiting, callId) ? 'waiting' : 'ended'
+    // Its place may have come up again by the very event that returned it.
+    const { waiting, inFlight } = this.context
+    return HashMap.has(waiting, callId) || HashMap.has(inFlight, callId) ? 'waiting' : 'ended'
   }
 
   settledTwice(callId: string): void {

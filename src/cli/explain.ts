@@ -1,0 +1,40 @@
+/** `rightofway explain <call-id>`: why a call waits, or what became of it, from the journal of a running or a dead host. */
+import { Console, Effect, Option } from 'effect'
+import { Argument, Command } from 'effect/cli'
+import type { Journal } from '../journal/journal.ts'
+import { attempt, CliFailure } from './failure.ts'
+import { journalFlag, jsonFlag } from './flags.ts'
+
+const callId = Argument.String('call-id').pipe(
+  Argument.withDescription('The call, as the gateway names it in x-rightofway-call-id'),
+)
+
+export const explainVerb = Command.make(
+  'explain',
+  { callId, journal: journalFlag, json: jsonFlag },
+  Effect.fn(function* ({ callId, journal, json }) {
+    const { defaultJournal } = yield* attempt(() => import('../gateway/config.ts'))
+    const path = Option.getOrElse(journal, () => defaultJournal)
+    const explanation = yield* attempt(() => explain(path, callId))
+    if (explanation === null) {
+      return yield* new CliFailure({ message: `journal ${path} knows no call ${JSON.stringify(callId)}` })
+    }
+    if (json) return yield* Console.log(JSON.stringify(explanation))
+    const { scope, standing, lines } = explanation
+    yield* Console.log([`call ${callId} in ${scope}: ${standing}`, ...lines].join('\n'))
+  }),
+).pipe(Command.withDescription('Say why a call waits, or what became of it'))
+
+const explain = async (path: string, callId: string) => {
+  const [{ openSqliteReader }, { explainFrom }] = await Promise.all([
+    import('../journal/reader.ts'),
+    import('../host/explain.ts'),
+  ])
+  const reader = await openSqliteReader(path)
+  try {
+    // It only reads.
+    return await explainFrom(reader as unknown as Journal, path, callId)
+  } finally {
+    reader.close()
+  }
+}

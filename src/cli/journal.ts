@@ -1,0 +1,60 @@
+/** `rightofway journal check` and `repair`. */
+import { Console, Effect, Option } from 'effect'
+import { Command } from 'effect/cli'
+import { attempt, CliFailure } from './failure.ts'
+import { journalFlag, jsonFlag } from './flags.ts'
+
+const pathOf = Effect.fn(function* (journal: Option.Option<string>) {
+  const { defaultJournal } = yield* attempt(() => import('../gateway/config.ts'))
+  return Option.getOrElse(journal, () => defaultJournal)
+})
+
+const plural = (count: number, one: string, many = `${one}s`): string =>
+  `${count} ${count === 1 ? one : many}`
+
+const check = Command.make(
+  'check',
+  { journal: journalFlag, json: jsonFlag },
+  Effect.fn(function* ({ journal, json }) {
+    const path = yield* pathOf(journal)
+    const { checkJournal } = yield* attempt(() => import('../journal/check.ts'))
+    const found = yield* attempt(() => checkJournal(path))
+    const { ok, entries, scopes, problems, schemaVersion } = found
+    if (json) yield* Console.log(JSON.stringify(found))
+    else {
+      const summary = `${plural(entries, 'good entry', 'good entries')} of ${plural(scopes.length, 'scope')}, schema version ${schemaVersion}`
+      yield* Console.log(`journal ${path}: ${summary}`)
+      for (const { row, problem } of problems) yield* Console.log(`${row}: ${problem}`)
+    }
+    if (ok) return
+    return yield* new CliFailure({
+      message: `journal ${path} has ${plural(problems.length, 'problem')}; 'rightofway journal repair' keeps all that can be read`,
+    })
+  }),
+).pipe(Command.withDescription('Check every row, also while a host writes; change nothing'))
+
+const repair = Command.make(
+  'repair',
+  { journal: journalFlag, json: jsonFlag },
+  Effect.fn(function* ({ journal, json }) {
+    const path = yield* pathOf(journal)
+    const { repairJournal } = yield* attempt(() => import('../journal/repair.ts'))
+    const done = yield* attempt(() => repairJournal(path))
+    if (json) return yield* Console.log(JSON.stringify(done))
+    if (!done.repaired) return yield* Console.log(`journal ${path}: nothing was wrong, nothing was touched`)
+    const { kept, movedAside, copy, aside, lostScopes } = done
+    yield* Console.log(
+      [
+        `journal ${path}: kept ${plural(kept.entries, 'entry', 'entries')} and ${plural(kept.checkpoints, 'checkpoint')}`,
+        `set aside ${plural(movedAside.entries, 'entry', 'entries')} and ${plural(movedAside.checkpoints, 'checkpoint')} in ${aside}`,
+        `the file as it was: ${copy}`,
+        ...lostScopes.map((scope) => `scope ${scope} starts anew`),
+      ].join('\n'),
+    )
+  }),
+).pipe(Command.withDescription('Keep all that can be read, and set the rest aside'))
+
+export const journalVerb = Command.make('journal').pipe(
+  Command.withDescription('Look after a journal file'),
+  Command.withSubcommands([check, repair]),
+)

@@ -1,0 +1,35 @@
+/** The command line: one verb, one file. */
+import * as NodeRuntime from '@effect/platform-node/NodeRuntime'
+import * as NodeServices from '@effect/platform-node/NodeServices'
+import { Cause, Console, Effect, Exit } from 'effect'
+import { CliError, Command } from 'effect/cli'
+import { classifyVerb } from './classify.ts'
+import { explainVerb } from './explain.ts'
+import { lineOf } from './failure.ts'
+import { journalVerb } from './journal.ts'
+import { serveVerb } from './serve.ts'
+import { version } from './version.ts'
+
+// A new verb is a file beside this one and a name in this list. What it needs to run it imports when it
+// runs, so that no verb pays for another.
+const verbs = [serveVerb, explainVerb, journalVerb, classifyVerb] as const
+
+const program = Command.make('rightofway').pipe(
+  Command.withDescription('The primary LLM call has the right of way; background calls get their share.'),
+  Command.withSubcommands(verbs),
+  Command.run({ version }),
+  Effect.tapCause((cause) => {
+    const error = Cause.squash(cause)
+    // A fault in the command line has been shown with the help that mends it.
+    if (Cause.hasInterruptsOnly(cause) || CliError.isCliError(error)) return Effect.void
+    return Console.error(`rightofway: ${lineOf(error)}`)
+  }),
+  Effect.provide(NodeServices.layer),
+)
+
+NodeRuntime.runMain(program, {
+  // Every failure has said its line; a stack would only hide it.
+  disableErrorReporting: true,
+  // Told to stop, it stopped: SIGINT and SIGTERM end well.
+  teardown: (exit, onExit) => onExit(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 0 : 1),
+})

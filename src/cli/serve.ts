@@ -1,0 +1,37 @@
+/** `rightofway serve`: the gateway, until it is told to stop. */
+import { Effect, Option } from 'effect'
+import { Command, Flag } from 'effect/cli'
+import { attempt } from './failure.ts'
+import { journalFlag } from './flags.ts'
+
+const hostFlag = Flag.String('host').pipe(
+  Flag.withDescription('Address to listen on (default 127.0.0.1)'),
+  Flag.optional,
+)
+const portFlag = Flag.Int('port').pipe(
+  Flag.withAlias('p'),
+  Flag.withDescription('Port to listen on, 0 for a free one (default 4517)'),
+  Flag.optional,
+)
+const configFlag = Flag.String('config').pipe(
+  Flag.withAlias('c'),
+  Flag.withDescription('JSON file with upstreams, policies and the rest; flags win over it'),
+  Flag.optional,
+)
+
+export const serveVerb = Command.make(
+  'serve',
+  { host: hostFlag, port: portFlag, journal: journalFlag, config: configFlag },
+  ({ host, port, journal, config }) =>
+    Effect.gen(function* () {
+      const { serve } = yield* attempt(() => import('./serving.ts'))
+      yield* serve({
+        flags: {
+          ...Option.match(host, { onNone: () => ({}), onSome: (value) => ({ host: value }) }),
+          ...Option.match(port, { onNone: () => ({}), onSome: (value) => ({ port: value }) }),
+          ...Option.match(journal, { onNone: () => ({}), onSome: (value) => ({ journal: value }) }),
+        },
+        configPath: Option.getOrNull(config),
+      })
+    }),
+).pipe(Command.withDescription('Run the gateway: providers behind admission, on this machine'))

@@ -1,0 +1,98 @@
+/** What `serve` does, apart from its flags: they are read before any of this is loaded. */
+import { mkdirSync, readFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { Console, Effect } from 'effect'
+import { InvalidInput } from '../../machines/index.ts'
+import { defaultJournal, type GatewayConfig, parseConfig } from '../gateway/config.ts'
+import { installationSecret } from '../gateway/credential.ts'
+import { type Gateway, startGateway } from '../gateway/gateway.ts'
+import { type LaneHost, openHost } from '../host/host.ts'
+import { attempt, CliFailure, lineOf } from './failure.ts'
+
+export interface ServeRequest {
+  /** Stated on the command line; they win over the file. */
+  readonly flags: { readonly host?: string; readonly port?: number; readonly journal?: string }
+  readonly configPath: string | null
+}
+
+/** Runs until it is interrupted, then closes: waiting calls keep their places, answers under way get their grace. */
+export const serve = (request: ServeRequest) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const config = yield* attempt(() => readConfig(request))
+      const { gateway, host } = yield* Effect.acquireRelease(
+        attempt(() => open(config)),
+        (service) => Effect.promise(() => close(service, config.closeGraceMs)),
+      )
+      yield* Console.log(greeting(gateway, config, host.status().length))
+      return yield* Effect.never
+    }),
+  )
+
+interface Service {
+  readonly host: LaneHost
+  readonly gateway: Gateway
+}
+
+const open = async (config: GatewayConfig): Promise<Service> => {
+  if (config.journal === defaultJournal) mkdirSync(dirname(defaultJournal), { recursive: true, mode: 0o700 })
+  const host = await openHost({ journal: config.journal })
+  try {
+    const gateway = await startGateway({ host, config, secret: installationSecret(config.journal) })
+    return { host, gateway }
+  } catch (error) {
+    await host.close()
+    throw error
+  }
+}
+
+/** The host outlives the gateway's grace a little, so that what is cut is still written down. */
+const close = async ({ host, gateway }: Service, graceMs: number): Promise<void> => {
+  const hostClosed = host.close({ graceMs: graceMs + 1_000 })
+  await gateway.close({ graceMs })
+  await hostClosed
+}
+
+const readConfig = ({ flags, configPath }: ServeRequest): GatewayConfig => {
+  const fromFile = configPath === null ? {} : readJson(configPath)
+  named('--', () => parseConfig(flags))
+  const isObject = typeof fromFile === 'object' && fromFile !== null && !Array.isArray(fromFile)
+  return named(`${configPath ?? ''}: `, () => parseConfig(isObject ? { ...fromFile, ...flags } : fromFile))
+}
+
+const readJson = (path: string): unknown => {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'))
+  } catch (error) {
+    const problem = error instanceof SyntaxError ? `is not JSON: ${lineOf(error)}` : lineOf(error)
+    throw new CliFailure({ message: `config file ${path}: ${problem}` })
+  }
+}
+
+/** Says where a faulty field was stated. */
+const named = <A>(place: string, parse: () => A): A => {
+  try {
+    return parse()
+  } catch (error) {
+    if (!(error instanceof InvalidInput)) throw error
+    const field = (path: string) => place + path.replace(/^config\./, '')
+    throw new InvalidInput(error.problems.map((problem) => ({ ...problem, field: field(problem.field) })))
+  }
+}
+
+const body = JSON.stringify({
+  model: 'emulator-small',
+  max_tokens: 24,
+  stream: true,
+  messages: [{ role: 'user', content: 'Hello' }],
+})
+
+const greeting = ({ url }: Gateway, { journal }: GatewayConfig, scopes: number): string =>
+  [
+    `rightofway listens on ${url}`,
+    `journal  ${journal}${scopes === 0 ? '' : ` (${scopes} scope${scopes === 1 ? '' : 's'} recovered)`}`,
+    `lanes    ${url}/lanes`,
+    `clients  ANTHROPIC_BASE_URL=${url}/anthropic  OPENAI_BASE_URL=${url}/openai/v1`,
+    'try it, without a key or a network:',
+    `curl -N ${url}/emulator/anthropic/v1/messages -H 'x-api-key: any' -H 'content-type: application/json' -d '${body}'`,
+  ].join('\n')

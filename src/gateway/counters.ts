@@ -1,0 +1,45 @@
+/** What the gateway counts. Numbers only: shown in `/lanes`. */
+export interface Counters {
+  /** Requests of any kind. */
+  requests: number
+  /** Requests that asked for admission. */
+  calls: number
+  /** Requests passed on without admission: model lists, token counts, uploads. */
+  forwarded: number
+  /** Refused for what they said: bad headers, bodies, routes. */
+  invalid: number
+  /** Tagged with a priority class that is not known; counted as untagged. */
+  unknownPriority: number
+  /** Sent again by a client's SDK on its own. */
+  sdkRetries: number
+  /** Refusals of a provider that were tried again inside admission; the client saw none of them. */
+  absorbedRefusals: number
+  /** Errors inside a stream that had begun well. */
+  streamErrors: number
+  /** Clients that went away before their answer was complete. */
+  clientAborts: number
+  /** Attempts on which the upstream could not be reached, or broke off. */
+  upstreamFailures: number
+  /** Calls that gave their place to a primary before a byte had reached the client, and went on later. */
+  preemptions: number
+  /** Refused because the bodies of the calls that wait or run fill the gateway's memory. */
+  full: number
+  /** Faults of the gateway's own. */
+  faults: number
+}
+
+export const makeCounters = (): Counters => ({
+  requests: 0,
+  calls: 0,
+  forwarded: 0,
+  invalid: 0,
+  unknownPriority: 0,
+  sdkRetries: 0,
+  absorbedRefusals: 0,
+  streamErrors: 0,
+  clientAborts: 0,
+  upstreamFailures: 0,
+  preemptions: 0,
+  full: 0,
+  faults: 0,
+})

@@ -1,0 +1,127 @@
+/**
+ * The gateway: HTTP in, provider out. `node:http` carries the bytes in, the transport carries them
+ * out, and the host decides when.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { type Emulator, startEmulator } from '../emulator/index.ts'
+import type { LaneHost } from '../host/host.ts'
+import { type GatewayConfig, policyFinder } from './config.ts'
+import { type Counters, makeCounters } from './counters.ts'
+import { Door } from './door.ts'
+import { type BytesEstimator, makeBytesEstimator, type TokenEstimator } from './estimator.ts'
+import { makeScopeFinder } from './scopes.ts'
+import { makeTransport, type Transport } from './transport.ts'
+import { emulatorUpstreams, makeRouter } from './upstreams.ts'
+
+export interface GatewayOptions {
+  readonly host: LaneHost
+  readonly config: GatewayConfig
+  /** Keys are told apart by fingerprints under this secret; see `installationSecret`. */
+  readonly secret: string
+  /** Default: HTTP/1.1 through undici. */
+  readonly transport?: Transport
+  /** Default: bytes times a ratio that each scope learns. */
+  readonly estimator?: TokenEstimator
+}
+
+export interface CloseOptions {
+  /** How long answers that are under way may go on, milliseconds. Default 0. */
+  readonly graceMs?: number
+}
+
+export interface Gateway {
+  /** `http://127.0.0.1:4517`, without a path. */
+  readonly url: string
+  readonly counters: Readonly<Counters>
+  readonly emulator: Emulator
+  /**
+   * Takes no more calls; those that wait are answered 503, those under way have `graceMs` to end and
+   * are then cut as an overload would cut them. Close the host at the same time and waiting calls
+   * keep their places in its journal.
+   */
+  close(options?: CloseOptions): Promise<void>
+}
+
+/** Head of a request at most, bytes: cookies and long keys fit. */
+const maxHeadBytes = 64 * 1024
+/** Time to send a whole request. The wait for its answer is not in it. */
+const requestTimeoutMs = 10 * 60_000
+/** Longer than the load balancers that may stand in front keep theirs. */
+const keepAliveTimeoutMs = 75_000
+
+/** Starts to listen. Rejects with the system's error when the address cannot be had; nothing is left open then. */
+export const startGateway = async (options: GatewayOptions): Promise<Gateway> => {
+  const { host, config, secret } = options
+  const { rules, firstTokenMs, perOutputTokenMs } = config.emulator
+  const counters = makeCounters()
+  const own: BytesEstimator | null = options.estimator === undefined ? makeBytesEstimator() : null
+  const transport = options.transport ?? makeTransport()
+  const emulator = await startEmulator({ rules, latency: { firstTokenMs, perOutputTokenMs } })
+  const upstreams = [...config.upstreams, ...emulatorUpstreams(emulator.url)]
+  const door = new Door({
+    host,
+    router: makeRouter(upstreams),
+    upstreams,
+    scopes: makeScopeFinder(host, secret, policyFinder(config.policies)),
+    transport,
+    estimator: options.estimator ?? (own as BytesEstimator),
+    estimates: () => own?.readings() ?? null,
+    counters,
+    bodyLimitBytes: config.bodyLimitBytes,
+    heldBodiesLimitBytes: config.heldBodiesLimitBytes,
+  })
+  const server = makeServer((request, response) => door.answer(request, response))
+  try {
+    await listen(server, config.host, config.port)
+  } catch (error) {
+    await Promise.all([emulator.close(), transport.close()])
+    throw error
+  }
+  const close = async (graceMs: number): Promise<void> => {
+    const closed = new Promise((resolve) => server.close(resolve))
+    await door.close(graceMs)
+    server.closeIdleConnections()
+    await Promise.race([closed, flushed()])
+    server.closeAllConnections()
+    await Promise.all([closed, transport.close(), emulator.close()])
+  }
+  let closing: Promise<void> | null = null
+  return {
+    url: urlOf(server.address() as AddressInfo),
+    counters,
+    emulator,
+    close: ({ graceMs = 0 } = {}) => {
+      closing ??= close(graceMs)
+      return closing
+    },
+  }
+}
+
+const makeServer = (answer: (request: IncomingMessage, response: ServerResponse) => void): Server =>
+  createServer(
+    {
+      maxHeaderSize: maxHeadBytes,
+      requestTimeout: requestTimeoutMs,
+      keepAliveTimeout: keepAliveTimeoutMs,
+    },
+    answer,
+  )
+
+const listen = (server: Server, host: string, port: number): Promise<void> =>
+  new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+
+const urlOf = ({ address, family, port }: AddressInfo): string =>
+  `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
+
+/** A moment for the last answers to leave the process. */
+const flushed = (): Promise<void> =>
+  new Promise((resolve) => {
+    setTimeout(resolve, 250).unref()
+  })

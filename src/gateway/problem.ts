@@ -1,0 +1,178 @@
+/** Refusals of the gateway's own, as problem documents (RFC 9457). What a provider answers is never one of these. */
+import type { ServerResponse } from 'node:http'
+import type { AdmissionError } from '../host/errors.ts'
+import type { FieldProblem } from './call-headers.ts'
+
+export interface Problem {
+  /** Last part of the type's URN, for example `deadline-exceeded`. */
+  readonly name: string
+  /** [400, 599]. */
+  readonly status: number
+  readonly title: string
+  readonly detail: string
+  /** Seconds after which the same request may do better; null when that is not known or never. */
+  readonly retryAfterS: number | null
+  /** False tells SDKs not to send the same request again by themselves. */
+  readonly retryable: boolean
+  /** Further members of the document. */
+  readonly members?: Readonly<Record<string, unknown>>
+}
+
+const json = 'application/problem+json'
+
+/**
+ * The document. `error` repeats the detail where the SDKs of both wires look for a message, under a
+ * type that no host takes for a fault of its own request.
+ */
+const documentOf = ({ name, status, title, detail, members }: Problem): string =>
+  JSON.stringify({
+    type: `urn:rightofway:problem:${name}`,
+    title,
+    status,
+    detail,
+    ...members,
+    error: { type: `rightofway_${name.replaceAll('-', '_')}`, message: detail },
+  })
+
+/** Answers with a problem, unless an answer has begun. `own` are further header fields. */
+export const sendProblem = (
+  response: ServerResponse,
+  problem: Problem,
+  own: Readonly<Record<string, string>> = {},
+): void => {
+  if (response.headersSent || response.destroyed) return
+  const body = documentOf(problem)
+  const { retryAfterS, retryable, status } = problem
+  response.writeHead(status, {
+    'content-type': json,
+    'content-length': Buffer.byteLength(body),
+    'cache-control': 'no-store',
+    ...(retryAfterS === null ? {} : { 'retry-after': String(retryAfterS) }),
+    ...(retryable ? {} : { 'x-should-retry': 'false' }),
+    ...own,
+  })
+  response.end(body)
+}
+
+export const badRequest = (problems: ReadonlyArray<FieldProblem>): Problem => ({
+  name: 'bad-field',
+  status: 400,
+  title: 'The request says something that cannot be',
+  detail: problems.map(({ field, expected, got }) => `${field}: expected ${expected}, got ${got}`).join('; '),
+  retryAfterS: null,
+  retryable: false,
+  members: { problems },
+})
+
+export const notFound = (routes: ReadonlyArray<string>): Problem => ({
+  name: 'no-route',
+  status: 404,
+  title: 'No such route',
+  detail: `nothing is served under this path; the routes are ${routes.join(', ')}`,
+  retryAfterS: null,
+  retryable: false,
+  members: { routes },
+})
+
+export const tooLarge = (limitBytes: number): Problem => ({
+  name: 'body-too-large',
+  status: 413,
+  title: 'The request body is too large',
+  detail: `the body is larger than bodyLimitBytes = ${limitBytes}`,
+  retryAfterS: null,
+  retryable: false,
+  members: { limitBytes },
+})
+
+export const encodedBody = (encoding: string): Problem => ({
+  name: 'encoded-body',
+  status: 415,
+  title: 'The request body is encoded',
+  detail: `content-encoding: expected identity, got ${encoding.slice(0, 40)}; the gateway has to see which model is asked`,
+  retryAfterS: null,
+  retryable: false,
+})
+
+export const closing: Problem = {
+  name: 'closing',
+  status: 503,
+  title: 'The gateway is closing',
+  detail: 'the gateway takes no new calls; send it again to the next one',
+  retryAfterS: 1,
+  retryable: true,
+}
+
+export const full = (limitBytes: number): Problem => ({
+  name: 'full',
+  status: 503,
+  title: 'Too much is waiting',
+  detail: `the bodies of the calls that wait or run would exceed heldBodiesLimitBytes = ${limitBytes}`,
+  retryAfterS: 5,
+  retryable: true,
+})
+
+/** What went wrong may quote the request, so it is neither told nor kept. */
+export const fault: Problem = {
+  name: 'internal',
+  status: 500,
+  title: 'The gateway failed',
+  detail: 'the gateway met a fault of its own while it handled this request',
+  retryAfterS: null,
+  retryable: false,
+}
+
+/** `what` is the system's own code, such as `ECONNREFUSED`: messages may hold addresses. */
+export const unreachable = (upstream: string, what: string): Problem => ({
+  name: 'upstream-unreachable',
+  status: 502,
+  title: 'The upstream did not answer',
+  detail: `no answer from upstream ${upstream}: ${what}`,
+  retryAfterS: 1,
+  retryable: true,
+})
+
+interface Meaning {
+  readonly status: number
+  readonly title: string
+  readonly retryable: boolean
+}
+
+const meanings: Readonly<Record<AdmissionError['_tag'], Meaning>> = {
+  DeadlineExceeded: { status: 504, title: 'The deadline passed', retryable: false },
+  PendingTimeout: { status: 503, title: 'The call waited too long', retryable: true },
+  ActiveTimeout: { status: 504, title: 'The call ran too long', retryable: false },
+  OutcomeUnknown: { status: 409, title: 'What became of the call is not known', retryable: false },
+  AlreadySettled: { status: 409, title: 'A call of this id has ended', retryable: false },
+  DuplicateCall: { status: 409, title: 'A call of this id waits or runs', retryable: false },
+  ExceedsLimit: { status: 413, title: 'The call can never fit', retryable: false },
+  AttemptsExhausted: { status: 503, title: 'The provider refused every attempt', retryable: true },
+  NotRetryable: { status: 503, title: 'The provider refused the call', retryable: false },
+  Shed: { status: 503, title: 'The call was shed', retryable: true },
+  Preempted: { status: 503, title: 'A primary took the place of the call', retryable: true },
+  Abandoned: { status: 503, title: 'The call was abandoned', retryable: true },
+  Unclaimed: { status: 503, title: 'Nobody asked for the call in time', retryable: true },
+  HostClosed: { status: 503, title: 'The gateway is closing', retryable: true },
+  ScopeFailed: { status: 503, title: 'The scope has stopped', retryable: true },
+}
+
+const nameOf = (tag: string): string =>
+  tag.replace(/(?<=[a-z])[A-Z]/g, (letter) => `-${letter}`).toLowerCase()
+
+/** Bounds of the gateway's own `retry-after`, seconds: clients await it without a bound of their own. */
+const leastRetryAfterS = 5
+const mostRetryAfterS = 60
+
+/** What an admission error is over HTTP. `waitMs` is what the provider asked the scope to wait still. */
+export const admissionProblem = (error: AdmissionError, waitMs: number): Problem => {
+  const { status, title, retryable } = meanings[error._tag]
+  const retryAfterS = Math.min(mostRetryAfterS, Math.max(leastRetryAfterS, Math.ceil(waitMs / 1_000)))
+  return {
+    name: nameOf(error._tag),
+    status,
+    title,
+    detail: error.message,
+    retryAfterS: retryable ? retryAfterS : null,
+    retryable,
+    members: { scope: error.scope, callId: error.callId },
+  }
+}

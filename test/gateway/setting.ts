@@ -1,0 +1,165 @@
+/** A gateway on loopback with what stands behind it, for one test. */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { onTestFinished } from 'vitest'
+import type { PolicyInput } from '../../machines/index.ts'
+import { parseConfig } from '../../src/gateway/config.ts'
+import { type Gateway, startGateway } from '../../src/gateway/gateway.ts'
+import type { Transport } from '../../src/gateway/transport.ts'
+import { type LaneHost, openHost } from '../../src/host/host.ts'
+import type { ScopeStatus } from '../../src/index.ts'
+
+/** A request at the scripted upstream, to be answered by the test. */
+export interface Arrival {
+  readonly request: IncomingMessage
+  readonly body: string
+  readonly response: ServerResponse
+}
+
+export interface ScriptedUpstream {
+  readonly url: string
+  /** Requests seen so far. */
+  readonly arrivals: ReadonlyArray<Arrival>
+  /** The next request, once it is here. */
+  next(): Promise<Arrival>
+}
+
+/** A provider that answers only what the test writes. */
+export const startUpstream = async (): Promise<ScriptedUpstream> => {
+  const arrivals: Array<Arrival> = []
+  const unread: Array<Arrival> = []
+  const waiting: Array<(arrival: Arrival) => void> = []
+  const server = createServer((request, response) => {
+    const chunks: Array<Buffer> = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('error', () => {})
+    response.on('error', () => {})
+    request.on('end', () => {
+      const arrival = { request, response, body: Buffer.concat(chunks).toString('utf8') }
+      arrivals.push(arrival)
+      const taker = waiting.shift()
+      if (taker === undefined) unread.push(arrival)
+      else taker(arrival)
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    arrivals,
+    next: () => {
+      const arrival = unread.shift()
+      return arrival === undefined
+        ? new Promise((resolve) => waiting.push(resolve))
+        : Promise.resolve(arrival)
+    },
+  }
+}
+
+export interface Setting {
+  readonly gateway: Gateway
+  readonly host: LaneHost
+  /** Where the scripted upstream is served, if there is one. */
+  readonly scripted: string
+  /** Its scopes added up. */
+  inFlight(): number
+  waiting(): number
+}
+
+export interface SettingOptions {
+  readonly upstream?: ScriptedUpstream
+  readonly wire?: 'anthropic' | 'openai' | 'gemini' | 'other'
+  readonly honoursPriority?: boolean
+  readonly policy?: PolicyInput
+  readonly emulator?: {
+    readonly rules?: unknown
+    readonly firstTokenMs?: number
+    readonly perOutputTokenMs?: number
+  }
+  readonly journal?: string
+  readonly bodyLimitBytes?: number
+  readonly heldBodiesLimitBytes?: number
+  readonly transport?: Transport
+}
+
+export const startSetting = async (options: SettingOptions = {}): Promise<Setting> => {
+  const { upstream, wire = 'anthropic', honoursPriority = false, policy, emulator, transport } = options
+  const host = await openHost({ journal: options.journal ?? ':memory:' })
+  const config = parseConfig({
+    port: 0,
+    ...(options.bodyLimitBytes === undefined ? {} : { bodyLimitBytes: options.bodyLimitBytes }),
+    ...(options.heldBodiesLimitBytes === undefined
+      ? {}
+      : { heldBodiesLimitBytes: options.heldBodiesLimitBytes }),
+    ...(upstream === undefined
+      ? {}
+      : { upstreams: [{ name: 'scripted', baseUrl: upstream.url, wire, honoursPriority }] }),
+    ...(policy === undefined ? {} : { policies: { '*': policy } }),
+    emulator: { firstTokenMs: 0, perOutputTokenMs: 0, ...emulator },
+  })
+  const gateway = await startGateway({
+    host,
+    config,
+    secret: 'a secret of the tests',
+    ...(transport === undefined ? {} : { transport }),
+  })
+  onTestFinished(async () => {
+    const closed = host.close({ graceMs: 1_000 })
+    await gateway.close()
+    await closed
+  })
+  const sum = (of: (status: ScopeStatus) => number): number =>
+    host.status().reduce((total, status) => total + of(status), 0)
+  return {
+    gateway,
+    host,
+    scripted: `${gateway.url}/scripted`,
+    inFlight: () => sum(({ primary, auxiliary }) => primary.inFlight + auxiliary.inFlight),
+    waiting: () => sum(({ primary, auxiliary }) => primary.waiting + auxiliary.waiting),
+  }
+}
+
+export const call = { model: 'm', max_tokens: 8, messages: [{ role: 'user', content: 'hello' }] }
+
+/** POSTs a call to `/scripted/v1/messages`, or to `path`. */
+export const post = (
+  base: string,
+  headers: Readonly<Record<string, string>> = {},
+  { path = '/v1/messages', body = JSON.stringify(call), signal }: PostOptions = {},
+): Promise<Response> =>
+  fetch(`${base}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-api-key': 'key-a', ...headers },
+    body,
+    ...(signal === undefined ? {} : { signal }),
+  })
+
+interface PostOptions {
+  readonly path?: string
+  readonly body?: string
+  readonly signal?: AbortSignal
+}
+
+/** One Anthropic event. */
+export const event = (type: string, data: object = {}): string =>
+  `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`
+
+export const answerJson = ({ response }: Arrival, usage = { input_tokens: 10, output_tokens: 2 }): void => {
+  response.writeHead(200, { 'content-type': 'application/json' })
+  response.end(JSON.stringify({ id: 'msg_1', type: 'message', usage }))
+}
+
+export const answerStatus = (
+  { response }: Arrival,
+  status: number,
+  error: { readonly type: string; readonly message: string },
+  headers: Readonly<Record<string, string>> = {},
+): void => {
+  response.writeHead(status, { 'content-type': 'application/json', ...headers })
+  response.end(JSON.stringify({ type: 'error', error }))
+}
+
+export const overloaded = { type: 'overloaded_error', message: 'Overloaded' }
