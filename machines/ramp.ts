@@ -181,10 +181,14 @@ const quietPlan = (
   return { kind: 'quiet', tokens, tryAtMs, refusals, targetTokens: 0 }
 }
 
-const backfillPlan = (refusal: Refusal, refusals: number): RampPlan => {
-  const boundaries = boundariesToFit(refusal, refusal.tokens) ?? 1
+const backfillPlan = (refusal: Refusal, { quietWindowMs }: RampBounds, refusals: number): RampPlan => {
   const { tokens, atMs } = refusal
-  return { kind: 'backfill', tokens, tryAtMs: boundaryAfter(atMs, boundaries), refusals, targetTokens: 0 }
+  const boundaries = boundariesToFit(refusal, tokens)
+  const tryAtMs =
+    boundaries === null
+      ? Math.min(boundaryAfter(atMs, 1), atMs + quietWindowMs)
+      : boundaryAfter(atMs, boundaries)
+  return { kind: 'backfill', tokens, tryAtMs, refusals, targetTokens: 0 }
 }
 
 const buildPlan = ({ atMs, tokens }: Refusal, before: RampPlan | null, refusals: number): RampPlan => {
@@ -212,15 +216,15 @@ const nextPlan = (ramp: Ramp, refusal: Refusal, bounds: RampBounds, refusals: nu
       return quietPlan(ramp, refusal, bounds, refusals)
     case 'holdSteady':
     case 'backfill':
-      return backfillPlan(refusal, refusals)
+      return backfillPlan(refusal, bounds, refusals)
     case 'stepUp':
       return buildPlan(refusal, before, refusals)
     case 'adaptive':
       if (boundariesToFit(refusal, refusal.tokens) !== null && refusal.tokens > (refusal.statedLimit ?? 0)) {
-        return backfillPlan(refusal, refusals)
+        return backfillPlan(refusal, bounds, refusals)
       }
       if (before === null && !silent) return quietPlan(ramp, refusal, bounds, refusals)
-      if (before === null || before.kind === 'quiet') return backfillPlan(refusal, refusals)
+      if (before === null || before.kind === 'quiet') return backfillPlan(refusal, bounds, refusals)
       return buildPlan(refusal, before, refusals)
   }
 }

@@ -1,7 +1,6 @@
 /** `rightofway explain <call-id>`: why a call waits, or what became of it, from the journal of a running or a dead host. */
 import { Console, Effect, Option } from 'effect'
 import { Argument, Command } from 'effect/cli'
-import type { Journal } from '../journal/journal.ts'
 import { attempt, CliFailure } from './failure.ts'
 import { journalFlag, jsonFlag } from './flags.ts'
 
@@ -33,7 +32,7 @@ const explain = async (path: string, callId: string) => {
   const reader = await openSqliteReader(path)
   try {
     // It only reads.
-    return await explainFrom(reader as unknown as Journal, path, callId)
+    return await explainFrom(reader, path, callId)
   } finally {
     reader.close()
   }

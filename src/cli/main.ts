@@ -4,6 +4,7 @@ import * as NodeServices from '@effect/platform-node/NodeServices'
 import { Cause, Console, Effect, Exit } from 'effect'
 import { CliError, Command } from 'effect/cli'
 import { classifyVerb } from './classify.ts'
+import { demoVerb } from './demo.ts'
 import { explainVerb } from './explain.ts'
 import { lineOf } from './failure.ts'
 import { journalVerb } from './journal.ts'
@@ -12,7 +13,7 @@ import { version } from './version.ts'
 
 // A new verb is a file beside this one and a name in this list. What it needs to run it imports when it
 // runs, so that no verb pays for another.
-const verbs = [serveVerb, explainVerb, journalVerb, classifyVerb] as const
+const verbs = [serveVerb, demoVerb, explainVerb, journalVerb, classifyVerb] as const
 
 const program = Command.make('rightofway').pipe(
   Command.withDescription('The primary LLM call has the right of way; background calls get their share.'),

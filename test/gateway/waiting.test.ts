@@ -86,7 +86,7 @@ describe('a call that waits', () => {
   it("ends in the provider's own answer when it waited for the provider", async () => {
     const upstream = await startUpstream()
     const setting = await startSetting({ upstream })
-    const answer = post(setting.scripted, { 'x-rightofway-deadline-ms': '200' })
+    const answer = post(setting.scripted, { 'x-rightofway-deadline-ms': '2000' })
     answerStatus(await upstream.next(), 529, overloaded, { 'retry-after': '30' })
     const received = await answer
     expect(received.status).toBe(529)

@@ -1,0 +1,38 @@
+/** The README's code is the code that runs here. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { startEmulator } from '../../src/emulator/index.ts'
+import { quickstart } from './quickstart.ts'
+
+const root = join(import.meta.dirname, '../..')
+const readme = readFileSync(join(root, 'README.md'), 'utf8')
+
+/** The lines between the markers, without their indentation. */
+const shown = (file: string): string => {
+  const source = readFileSync(join(import.meta.dirname, file), 'utf8')
+  const [, region] = source.split(/ *\/\/ README: embed\n| *\/\/ README: end\n/)
+  return region!.replaceAll(/^ {2}/gm, '').trim()
+}
+
+it('the quickstart runs against a provider that enforces its limits, and the README shows it as it is', async () => {
+  const emulator = await startEmulator({ rules: [{ rule: 'token-bucket', inputTokensPerMinute: 210_000 }] })
+  try {
+    expect(await quickstart('sk-example', emulator.url)).toMatch(/\w+/)
+    expect(emulator.log().map(({ kind }) => kind)).toEqual(['accepted', 'completed'])
+  } finally {
+    await emulator.close()
+  }
+  expect(readme).toContain(shown('quickstart.ts'))
+})
+
+it('every npm script and verb that the README names exists', () => {
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    scripts: Record<string, string>
+  }
+  const named = [...readme.matchAll(/npm run ([\w:]+)/g)].map(([, name]) => name!)
+  expect(named.filter((name) => !(name in scripts))).toEqual([])
+  const main = readFileSync(join(root, 'src/cli/main.ts'), 'utf8')
+  const verbs = [...readme.matchAll(/npx rightofway (\w+)/g)].map(([, verb]) => verb!)
+  expect(verbs.filter((verb) => !main.includes(`${verb}Verb`))).toEqual([])
+})
