@@ -143,7 +143,7 @@ const grant = (draft: Draft, waiting: Waiting, reason: GrantReason, borrowed = f
   draft.waiting = HashMap.remove(draft.waiting, call.id)
   draft.inFlight = HashMap.set(draft.inFlight, call.id, granted)
   draft.budget = charge(draft.budget, costOfCall(waiting), draft.at)
-  draft.ramp = ramp.use(draft.ramp, call.inputTokens, draft.at)
+  draft.ramp = ramp.use(draft.ramp, call.inputTokens, draft.at, draft.at)
   countGrant(draft, granted)
   noteGrant(draft, call.lane, { seq, id: call.id, grantedAt: draft.at })
   takeProbe(draft, call.id, call.priorityClass)

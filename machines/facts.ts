@@ -271,7 +271,7 @@ export const accepted = (draft: Draft, callId: string): void => {
   if (pace !== undefined) {
     draft.pacing = { ...draft.pacing, [flight.call.priorityClass]: pacing.accepted(pace, flight.grantedAt) }
   }
-  draft.ramp = ramp.acceptedUnder(draft.ramp, flight.call.inputTokens, draft.at)
+  draft.ramp = ramp.acceptedUnder(draft.ramp, flight.call.inputTokens, flight.grantedAt, draft.at)
 }
 
 type Settled = Extract<ScopeEvent, { type: 'call.settled' }>
@@ -328,7 +328,7 @@ const correct = (draft: Draft, flight: InFlight, actual: ReturnType<typeof costO
   const requests = actual.requests - estimated.requests
   if (inputTokens === 0 && outputTokens === 0 && requests === 0) return
   draft.budget = charge(draft.budget, { requests, inputTokens, outputTokens }, draft.at)
-  draft.ramp = ramp.use(draft.ramp, inputTokens, draft.at)
+  draft.ramp = ramp.use(draft.ramp, inputTokens, flight.grantedAt, draft.at)
 }
 
 /** What a refusal says of this class and of the ceiling. */

@@ -8,6 +8,7 @@ export * from './evidence.ts'
 export { worstCaseWaitMs } from './fairness.ts'
 export { InvalidInput } from './invalid.ts'
 export {
+  adaptivePolicy,
   defaultPolicy,
   type Limits,
   type Policy,

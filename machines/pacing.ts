@@ -12,9 +12,20 @@ export interface Pace {
   readonly epochMs: number
   /** The one call that is out after a pause; null when none is. */
   readonly probe: string | null
+  /** First refusal of the present row, epoch milliseconds. */
+  readonly sinceMs: number
+  /** How long rows of refusals have lasted until a call was accepted, milliseconds, smoothed; 0 before the first. */
+  readonly spanMs: number
 }
 
-export const steady: Pace = { refusals: 0, pausedUntilMs: 0, epochMs: 0, probe: null }
+export const steady: Pace = { refusals: 0, pausedUntilMs: 0, epochMs: 0, probe: null, sinceMs: 0, spanMs: 0 }
+
+/** The first pause of a row lasts so much of what rows usually take: the backoff need not find it out each time. */
+const firstShare = 0.75
+/** Later pauses are at least so much of it. */
+const laterShare = 0.2
+/** Weight of the newest span. */
+const smoothing = 0.3
 
 export interface PaceBounds {
   readonly pacingBaseMs: number
@@ -52,13 +63,21 @@ export const refused = (
     return { ...pace, pausedUntilMs: Math.max(pace.pausedUntilMs, statedUntilMs) }
   }
   const refusals = pace.refusals + 1
-  const pausedUntilMs = Math.max(pace.pausedUntilMs, statedUntilMs, atMs + backoffMs(bounds, refusals, salt))
-  return { refusals, pausedUntilMs, epochMs: atMs, probe: null }
+  const usualMs = Math.min(pace.spanMs * (refusals === 1 ? firstShare : laterShare), bounds.pacingMaxMs)
+  const pauseMs = Math.max(backoffMs(bounds, refusals, salt), Math.ceil(usualMs))
+  const pausedUntilMs = Math.max(pace.pausedUntilMs, statedUntilMs, atMs + pauseMs)
+  const sinceMs = refusals === 1 ? atMs : pace.sinceMs
+  return { ...pace, refusals, pausedUntilMs, epochMs: atMs, probe: null, sinceMs }
 }
 
 /** An acceptance ends the backoff at once, unless it is of a call that left before the last refusal. */
-export const accepted = (pace: Pace, dispatchedAtMs: number): Pace =>
-  pace.refusals === 0 || dispatchedAtMs < pace.epochMs ? pace : { ...steady, epochMs: pace.epochMs }
+export const accepted = (pace: Pace, dispatchedAtMs: number): Pace => {
+  if (pace.refusals === 0 || dispatchedAtMs < pace.epochMs) return pace
+  const lastedMs = dispatchedAtMs - pace.sinceMs
+  const spanMs =
+    pace.spanMs === 0 ? lastedMs : Math.round(pace.spanMs * (1 - smoothing) + lastedMs * smoothing)
+  return { ...steady, epochMs: pace.epochMs, spanMs }
+}
 
 /** Whether a call of the class may be dispatched, and whether it is the probe. */
 export const paceAllows = (pace: Pace, atMs: number): 'go' | 'probe' | 'wait' => {

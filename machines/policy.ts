@@ -110,9 +110,9 @@ export const defaultPolicy: Policy = {
   auxiliaryPendingTimeoutMs: 6 * 60 * 60_000,
   auxiliaryActiveTimeoutMs: 15 * 60_000,
   turnTimeoutMs: 60 * 60_000,
-  maxAttempts: 20,
+  maxAttempts: 60,
   pacingBaseMs: 250,
-  pacingMaxMs: 30_000,
+  pacingMaxMs: 8_000,
   unclaimedExpiryMs: 10 * 60_000,
   settledRetention: 4_096,
   unknownAfterRestart: 'report',
@@ -120,6 +120,12 @@ export const defaultPolicy: Policy = {
   weights: {},
   principalQuota: null,
 }
+
+/**
+ * For a provider that charges input tokens when it accepts a call, as the large ones do: what runs
+ * already does not stand in a primary's way, and nobody has to wait for the end of its answer.
+ */
+export const adaptivePolicy: Policy = { ...defaultPolicy, inFlight: 'tolerate', hold: 'untilAccepted' }
 
 /** A worker pool or a read lane: the same machine with capacity and no budgets, like the Edict's gate. */
 export const poolPolicy: Policy = {

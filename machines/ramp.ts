@@ -43,12 +43,17 @@ export interface RampPlan {
   readonly tryAtMs: number
   /** Refusals of this primary so far. */
   readonly refusals: number
-  /** `build`: tokens of one minute that should lift the ceiling far enough. */
+  /** `build`, `hush`: accepted tokens of one minute that should lift the ceiling far enough. */
   readonly targetTokens: number
+  /** `quiet`: when the window ends in which quiet is hoped to help, epoch milliseconds. */
+  readonly quietUntilMs: number
 }
 
 export interface Ramp {
+  /** Dispatched input tokens by second, refused ones taken out again. */
   readonly slots: ReadonlyArray<Slot>
+  /** Accepted input tokens by second of their dispatch. */
+  readonly accepted: ReadonlyArray<Slot>
   /** The last token or acceleration refusal that still says something; null when none does. */
   readonly refusal: Refusal | null
   /** For the head primary, after it was refused; null when nothing says that it does not fit. */
@@ -63,6 +68,7 @@ export interface Ramp {
 
 export const emptyRamp: Ramp = {
   slots: [],
+  accepted: [],
   refusal: null,
   plan: null,
   highestAccepted: 0,
@@ -77,37 +83,48 @@ const targetStep = 1.15
 /** Less than this share of the call in the trailing minute counts as silence. */
 const silence = 0.05
 
-/** Input tokens of the minute before `atMs`. */
-export const trailingTokens = (ramp: Ramp, atMs: number): number => {
-  const since = Math.floor((atMs - minuteMs) / 1000)
+const secondOf = (atMs: number): number => Math.floor(atMs / 1000)
+
+const trailing = (slots: ReadonlyArray<Slot>, atMs: number): number => {
+  const since = secondOf(atMs - minuteMs)
   let sum = 0
-  for (let index = ramp.slots.length - 1; index >= 0; index -= 1) {
-    const slot = ramp.slots[index] as Slot
+  for (let index = slots.length - 1; index >= 0; index -= 1) {
+    const slot = slots[index] as Slot
     if (slot.second <= since) break
     sum += slot.tokens
   }
   return sum
 }
 
-/** Adds the tokens of a dispatch (negative: gives them back, or corrects an estimate). */
-export const use = (ramp: Ramp, tokens: number, atMs: number): Ramp => {
-  if (tokens === 0) return ramp
-  const second = Math.floor(atMs / 1000)
-  const slots = ramp.slots.filter((slot) => slot.second > second - keptMs / 1000)
-  const last = slots.at(-1)
-  if (last !== undefined && last.second >= second) {
-    slots[slots.length - 1] = { second: last.second, tokens: Math.max(0, last.tokens + tokens) }
-  } else if (tokens > 0) slots.push({ second, tokens })
-  return { ...ramp, slots, lastUseMs: tokens > 0 ? atMs : ramp.lastUseMs }
+/** Input tokens dispatched in the minute before `atMs`, less those that were refused. */
+export const trailingTokens = (ramp: Ramp, atMs: number): number => trailing(ramp.slots, atMs)
+
+/** `slots` with `tokens` more in the second of `atMs`, without what is older than is kept at `nowMs`. */
+const added = (slots: ReadonlyArray<Slot>, tokens: number, atMs: number, nowMs: number): Slot[] => {
+  const second = secondOf(atMs)
+  const kept = slots.filter((slot) => slot.second > secondOf(nowMs) - keptMs / 1000)
+  let index = kept.length
+  while (index > 0 && kept[index - 1]!.second > second) index -= 1
+  const here = kept[index - 1]
+  if (here?.second === second) kept[index - 1] = { second, tokens: Math.max(0, here.tokens + tokens) }
+  else if (tokens > 0) kept.splice(index, 0, { second, tokens })
+  return kept
 }
 
-/** A call was accepted: the ceiling is at least what the last minute used. */
-export const acceptedUnder = (ramp: Ramp, tokens: number, atMs: number): Ramp => {
-  const highestAccepted = Math.max(ramp.highestAccepted, trailingTokens(ramp, atMs))
+/** Adds the tokens of a call that was dispatched at `dispatchedAtMs` (negative: gives them back, or corrects an estimate). */
+export const use = (ramp: Ramp, tokens: number, dispatchedAtMs: number, atMs: number): Ramp => {
+  if (tokens === 0) return ramp
+  const lastUseMs = tokens > 0 ? Math.max(ramp.lastUseMs, dispatchedAtMs) : ramp.lastUseMs
+  return { ...ramp, slots: added(ramp.slots, tokens, dispatchedAtMs, atMs), lastUseMs }
+}
+
+/** A call was accepted: the ceiling is at least what was accepted within its minute. */
+export const acceptedUnder = (ramp: Ramp, tokens: number, dispatchedAtMs: number, atMs: number): Ramp => {
+  const accepted = added(ramp.accepted, tokens, dispatchedAtMs, atMs)
+  const highestAccepted = Math.max(ramp.highestAccepted, trailing(accepted, dispatchedAtMs))
   const refusal = ramp.refusal !== null && tokens >= ramp.refusal.tokens ? null : ramp.refusal
   const plan = ramp.plan !== null && tokens >= ramp.plan.tokens ? null : ramp.plan
-  if (highestAccepted === ramp.highestAccepted && refusal === ramp.refusal && plan === ramp.plan) return ramp
-  return { ...ramp, highestAccepted, refusal, plan }
+  return { ...ramp, accepted, highestAccepted, refusal, plan }
 }
 
 const tokenKinds: ReadonlySet<Evidence['kind']> = new Set([
@@ -166,19 +183,26 @@ const fallsTo = (ramp: Ramp, tokens: number, atMs: number): number => {
   return atMs
 }
 
+const noPlan = { targetTokens: 0, quietUntilMs: 0 }
+
+/** Tries within one quiet window: each costs a refusal at most, and a refilling limit may hold the call long before its end. */
+const quietTries = 4
+
 const quietPlan = (
   ramp: Ramp,
   refusal: Refusal,
   { quietWindowMs }: RampBounds,
   refusals: number,
 ): RampPlan => {
-  const { atMs, tokens, statedLimit } = refusal
-  // A ceiling that was stated, or once reached, bounds how far the trailing minute has to empty.
-  const known = statedLimit ?? ramp.highestAccepted
-  const room = known >= tokens ? known - tokens : 0
-  const emptyAtMs = fallsTo(ramp, room, atMs)
-  const tryAtMs = Math.min(atMs + quietWindowMs, emptyAtMs > atMs ? emptyAtMs : atMs + quietWindowMs)
-  return { kind: 'quiet', tokens, tryAtMs, refusals, targetTokens: 0 }
+  const { atMs, tokens, statedLimit, trailingTokens } = refusal
+  const before = ramp.plan?.kind === 'quiet' ? ramp.plan : null
+  const quietUntilMs = before?.quietUntilMs ?? atMs + quietWindowMs
+  // A stated ceiling says how far the trailing minute has to empty.
+  const stated = statedLimit !== null && statedLimit >= tokens && trailingTokens > statedLimit - tokens
+  const tryAtMs = stated
+    ? Math.min(quietUntilMs, fallsTo(ramp, statedLimit - tokens, atMs))
+    : Math.min(quietUntilMs, atMs + Math.max(1, Math.ceil(quietWindowMs / quietTries)))
+  return { ...noPlan, kind: 'quiet', tokens, tryAtMs, refusals, quietUntilMs }
 }
 
 const backfillPlan = (refusal: Refusal, { quietWindowMs }: RampBounds, refusals: number): RampPlan => {
@@ -188,7 +212,7 @@ const backfillPlan = (refusal: Refusal, { quietWindowMs }: RampBounds, refusals:
     boundaries === null
       ? Math.min(boundaryAfter(atMs, 1), atMs + quietWindowMs)
       : boundaryAfter(atMs, boundaries)
-  return { kind: 'backfill', tokens, tryAtMs, refusals, targetTokens: 0 }
+  return { ...noPlan, kind: 'backfill', tokens, tryAtMs, refusals }
 }
 
 const buildPlan = ({ atMs, tokens }: Refusal, before: RampPlan | null, refusals: number): RampPlan => {
@@ -197,7 +221,7 @@ const buildPlan = ({ atMs, tokens }: Refusal, before: RampPlan | null, refusals:
   const raised =
     before?.kind === 'hush' ? Math.ceil(before.targetTokens * targetStep) : (before?.targetTokens ?? 0)
   const targetTokens = Math.min(tokens, Math.max(hoped, raised))
-  return { kind: 'build', tokens, tryAtMs: boundaryAfter(atMs, 2), refusals, targetTokens }
+  return { ...noPlan, kind: 'build', tokens, tryAtMs: boundaryAfter(atMs, 2), refusals, targetTokens }
 }
 
 /** The next step for a primary that was refused just now (its refusal is `ramp.refusal`). */
@@ -224,6 +248,8 @@ const nextPlan = (ramp: Ramp, refusal: Refusal, bounds: RampBounds, refusals: nu
         return backfillPlan(refusal, bounds, refusals)
       }
       if (before === null && !silent) return quietPlan(ramp, refusal, bounds, refusals)
+      if (before?.kind === 'quiet' && refusal.atMs < before.quietUntilMs)
+        return quietPlan(ramp, refusal, bounds, refusals)
       if (before === null || before.kind === 'quiet') return backfillPlan(refusal, bounds, refusals)
       return buildPlan(refusal, before, refusals)
   }
@@ -232,7 +258,7 @@ const nextPlan = (ramp: Ramp, refusal: Refusal, bounds: RampBounds, refusals: nu
 /** Looks whether a build has reached its target; called whenever the scope looks at its head primary. */
 export const review = (ramp: Ramp, atMs: number): Ramp => {
   const { plan } = ramp
-  if (plan?.kind !== 'build' || trailingTokens(ramp, atMs) < plan.targetTokens) return ramp
+  if (plan?.kind !== 'build' || trailing(ramp.accepted, atMs) < plan.targetTokens) return ramp
   // The whole of a second must have left the window.
   return {
     ...ramp,
