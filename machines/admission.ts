@@ -14,6 +14,7 @@ import {
 } from './context.ts'
 import type { DeferReason, GrantReason } from './decision.ts'
 import {
+  endTurn,
   enterFlight,
   headOf,
   isReady,
@@ -252,7 +253,8 @@ export const quantumSpent = ({ drain, policy }: ScopeContext): boolean =>
 const passAuxiliaries = (draft: Draft): void => {
   const metered = draft.state === 'auxiliaryDraining'
   const wanted = primaryWanted(draft)
-  if (wanted && !metered) return
+  // Beside a primary the drain serves a quantum that is due, and nothing else.
+  if (wanted && !(metered && overdue(draft))) return
   while (draft.ring.size > 0 && auxiliaryObstacle(draft) === null) {
     if (metered && (!paceAllowsDrain(draft) || (wanted && quantumSpent(draft)))) return
     const head = nextAuxiliary(draft)
@@ -260,6 +262,7 @@ const passAuxiliaries = (draft: Draft): void => {
     const chosen = auxiliaryMisfit(draft, head) === null ? head : passOver(draft, head)
     if (chosen === null) return
     served(draft, chosen)
+    if (draft.foregroundActive) endTurn(draft)
     if (draft.bypass?.callId === chosen.call.id) draft.bypass = null
     const cost = Math.max(1, chosen.call.inputTokens)
     const { windowStartMs, windowTokens, servedTokens } = draft.drain

@@ -179,6 +179,17 @@ export const served = (draft: Draft, waiting: Waiting): void => {
   }
 }
 
+/**
+ * Ends the turn of the principal that was served just now, where its next service is a whole
+ * `maxDeferralMs` away; it keeps what it has left over. Else the front of the ring would no longer
+ * be who has waited longest.
+ */
+export const endTurn = (draft: Draft): void => {
+  const name = peek(draft.ring)
+  if (name === undefined || lookup(draft.principals, name)?.servedAt !== draft.at) return
+  draft.ring = push(pop(draft.ring), name)
+}
+
 /** The call at the front of the ring: of the principal that has waited longest for service. */
 export const ringFront = (context: ScopeContext): Waiting | null => {
   const name = peek(context.ring)

@@ -130,6 +130,8 @@ export const adaptivePolicy: Policy = { ...defaultPolicy, inFlight: 'tolerate', 
 /** A worker pool or a read lane: the same machine with capacity and no budgets, like the Edict's gate. */
 export const poolPolicy: Policy = {
   ...defaultPolicy,
+  // Its calls have no tokens: a turn is one call.
+  quantumTokens: 1,
   inFlight: 'tolerate',
   quietWindowMs: 0,
   hold: 'whileWaiting',

@@ -6,6 +6,7 @@ import { preempt, sweep } from './deadlines.ts'
 import type { ScopeState } from './decision.ts'
 import type { ScopeEvent } from './event.ts'
 import * as facts from './facts.ts'
+import { endTurn } from './fairness.ts'
 import { waitReason } from './reason.ts'
 
 const applyFact = (draft: Draft, event: ScopeEvent): void => {
@@ -89,6 +90,7 @@ export const closeQuantum = (context: ScopeContext): ScopeContext => {
   const draft = continued(context)
   draft.primaryOwed = true
   draft.quantumEndedAt = draft.at
+  endTurn(draft)
   count(draft, 'fairnessQuanta')
   if (draft.episode !== null)
     draft.episode = { ...draft.episode, fairnessQuanta: draft.episode.fairnessQuanta + 1 }

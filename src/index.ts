@@ -1,6 +1,7 @@
 /** rightofway: the primary has the right of way. */
 
 export {
+  adaptivePolicy,
   type Call,
   type Decision,
   defaultPolicy,
@@ -16,7 +17,31 @@ export {
   type Usage,
   worstCaseWaitMs,
 } from '../machines/index.ts'
+export { type Carried, carry, priorityEnv, withCarried } from './carrier/carry.ts'
+export { type CarrierCounters, carrierCounters } from './carrier/counters.ts'
+export { extract, type HeaderRecord, inject } from './carrier/headers.ts'
+export {
+  hydrationTaskTypes,
+  type ParsedPriority,
+  parsePriority,
+  priorityForTaskType,
+  priorityHeader,
+  priorityRank,
+  priorityVariable,
+} from './carrier/priority.ts'
+export { currentPriority, delegate, delegated, priorityField, withPriority } from './carrier/with-priority.ts'
 export { type Clock, ManualClock, systemClock } from './clock.ts'
+export { policyFromEnvironment } from './config/environment.ts'
+export {
+  bestEffortLaneCap,
+  bulkLaneCap,
+  engineReadPolicy,
+  generationWorkers,
+  interactiveFloor,
+  modelGatePolicy,
+  workerPoolPolicy,
+} from './config/pools.ts'
+export { type MapFunction, type MapOptions, mapConcurrent } from './fan-out/map-concurrent.ts'
 export * from './host/errors.ts'
 export type { Explanation } from './host/explain.ts'
 export { LaneHost, LaneScope, openHost } from './host/host.ts'
@@ -26,3 +51,11 @@ export { fingerprint, type ScopeKey, scopeName } from './host/scope-name.ts'
 export type { Observation } from './host/scope-runner.ts'
 export { type EffectScope, Host, type HostOptions, type RunOptions } from './host/service.ts'
 export type { LaneStatus, ScopeStatus } from './host/status.ts'
+export { type ForegroundSink, foregroundInput } from './leases/foreground-input.ts'
+export {
+  type Lease,
+  type LeaseCounters,
+  type LeaseOptions,
+  type Leases,
+  openLeases,
+} from './leases/leases.ts'

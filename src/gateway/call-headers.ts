@@ -1,7 +1,8 @@
 /** What a request says of its call, in headers. */
 import type { IncomingHttpHeaders } from 'node:http'
-import { type Lane, lanes, maxTokens, type PriorityClass, priorityClasses } from '../../machines/index.ts'
-import { ownPrefix, priorityHeader } from './forward-headers.ts'
+import { type Lane, lanes, maxTokens, type PriorityClass } from '../../machines/index.ts'
+import { parsePriority, priorityHeader } from '../carrier/priority.ts'
+import { ownPrefix } from './forward-headers.ts'
 
 /** One fault in a request: which field, what is allowed, what came. */
 export interface FieldProblem {
@@ -97,14 +98,13 @@ class Reader {
 /** Answers what is wrong, if anything is. */
 export const readCallHeaders = (headers: IncomingHttpHeaders): CallHeaders | ReadonlyArray<FieldProblem> => {
   const reader = new Reader(headers)
-  const stated = reader.raw(priorityHeader)?.toLowerCase() ?? null
-  const priorityClass = priorityClasses.find((name) => name === stated) ?? null
+  const { priorityClass, unknown: unknownPriority } = parsePriority(reader.raw(priorityHeader))
   const retries = Number(reader.raw('x-stainless-retry-count') ?? 0)
   reader.refuseUnknown()
   const read = {
     id: reader.text('idempotency-key', maxIdLength),
     priorityClass,
-    unknownPriority: stated !== null && stated !== '' && priorityClass === null,
+    unknownPriority,
     principal: reader.text('x-rightofway-principal', maxNameLength),
     lane: reader.oneOf('x-rightofway-lane', lanes),
     turnId: reader.text('x-rightofway-turn', maxNameLength),

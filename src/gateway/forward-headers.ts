@@ -17,7 +17,6 @@ const hopByHop: ReadonlySet<string> = new Set([
 const renewed: ReadonlySet<string> = new Set(['host', 'content-length', 'expect', 'accept-encoding'])
 
 export const ownPrefix = 'x-rightofway-'
-export const priorityHeader = 'x-resource-priority'
 
 const listed = (connection: string | undefined): ReadonlySet<string> | null =>
   connection === undefined || /^\s*(?:keep-alive|close)\s*$/i.test(connection)

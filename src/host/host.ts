@@ -1,7 +1,7 @@
 /** The Promise face of the host: the same runners, for programs without Effect. */
 import { Effect } from 'effect'
 import type { LimitReading, PolicyInput } from '../../machines/index.ts'
-import { currentAmbient, withAmbient } from '../carrier/ambient.ts'
+import { currentAmbient, insidePermit, withAmbient } from '../carrier/ambient.ts'
 import { type Explanation, explainCall } from './explain.ts'
 import type { Kernel } from './kernel.ts'
 import type { Permit } from './permit.ts'
@@ -45,7 +45,8 @@ export class LaneScope {
       Effect.suspend(() => {
         const ambient = currentAmbient()
         const call = callOf(request, this.name, ambient)
-        const permitted = { priorityClass: call.priorityClass, permit: { scope: this.name, callId: call.id } }
+        const { id: callId, priorityClass } = call
+        const permitted = insidePermit(ambient, { scope: this.name, callId, priorityClass })
         return runCall(
           this.#runner,
           call,
@@ -66,6 +67,36 @@ export class LaneScope {
   /** Limits that the provider's headers show: they correct the budget, down and up. */
   learn(limits: ReadonlyArray<LimitReading>): void {
     this.#runner.learn(limits)
+  }
+
+  /** Tells the scope whether foreground work runs elsewhere (see leases): background yields to it, at most `maxDeferralMs`. */
+  setForeground(active: boolean): void {
+    this.#runner.tell({ type: 'foreground.changed', active })
+  }
+
+  /**
+   * Declares a turn: with `hold` no auxiliary is admitted between its rounds, except those that
+   * carry its id or that a primary depends on; with `yield` the gate opens between rounds.
+   */
+  beginTurn(
+    turnId: string,
+    { betweenRounds = 'hold' }: { readonly betweenRounds?: 'hold' | 'yield' } = {},
+  ): void {
+    this.#runner.tell({ type: 'turn.began', turnId, betweenRounds })
+  }
+
+  endTurn(turnId: string): void {
+    this.#runner.tell({ type: 'turn.ended', turnId })
+  }
+
+  /** Lets a waiting auxiliary through as if a primary depended on it. */
+  promote(callId: string): void {
+    this.#runner.tell({ type: 'call.promoted', callId })
+  }
+
+  /** Ends the waits and backoffs that the provider's refusals imposed: an operator knows better. */
+  releaseWait(): void {
+    this.#runner.tell({ type: 'wait.released' })
   }
 
   /** Withdraws a waiting call, or aborts the signal of its permit. */

@@ -32,6 +32,7 @@ export class Permit implements AsyncDisposable {
   readonly #lost = new AbortController()
   readonly #owner: PermitOwner
   #disposition: Disposition | null = null
+  #unfollow: () => void = () => {}
 
   constructor(scope: string, callId: string, attempt: number, owner: PermitOwner) {
     this.scope = scope
@@ -71,6 +72,7 @@ export class Permit implements AsyncDisposable {
       this.#owner.settledTwice(this.callId)
       return this.#disposition
     }
+    this.#unfollow()
     this.#disposition = this.#owner.settle(this.callId, settlement)
     return this.#disposition
   }
@@ -82,9 +84,17 @@ export class Permit implements AsyncDisposable {
 
   /** The scope ended it; nothing that the holder says later counts. */
   revoke(reason: AdmissionError): void {
+    this.#unfollow()
     this.#disposition = 'ended'
     this.#controller.abort(reason)
     this.#lost.abort(reason)
+  }
+
+  /** Passes the abort of its caller's signal on while the permit is out. */
+  follow(signal: AbortSignal): void {
+    const pass = () => this.abort(signal.reason)
+    signal.addEventListener('abort', pass, { once: true })
+    this.#unfollow = () => signal.removeEventListener('abort', pass)
   }
 
   /** Asks the holder to stop; it still settles. */

@@ -11,7 +11,7 @@ import {
   priorityRanks,
   untaggedClass,
 } from '../../machines/index.ts'
-import type { Ambient } from '../carrier/ambient.ts'
+import { type Ambient, parentIn } from '../carrier/ambient.ts'
 
 /** What a caller says of a call. Everything has a default. */
 export interface CallRequest {
@@ -73,7 +73,7 @@ export const callOf = (request: CallRequest, scope: string, ambient: Ambient): C
     outputTokens: request.outputTokens ?? 0,
     deadlineAt: request.deadlineAt ?? null,
     dependsOn: request.dependsOn ?? [],
-    parentId: ambient.permit?.scope === scope ? ambient.permit.callId : null,
+    parentId: parentIn(ambient, scope),
   }
   return isCall(call) ? call : parseCall(call)
 }

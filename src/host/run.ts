@@ -31,7 +31,7 @@ export const awaitPermit = (
       dispatchAtOnce,
       granted: (permit) => {
         signal?.removeEventListener('abort', abort)
-        signal?.addEventListener('abort', () => permit.abort(signal.reason), { once: true })
+        if (signal !== undefined) permit.follow(signal)
         resume(Effect.succeed(permit))
       },
       refused: (error) => {

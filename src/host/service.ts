@@ -1,7 +1,7 @@
 /** The Effect face of the host: a service, its layer, and the scopes that it hands out. */
-import { Context, Effect, Layer, Queue, type Scope, Stream } from 'effect'
+import { Context, Effect, Fiber, Layer, Queue, type Scope, Stream } from 'effect'
 import type { Evidence, PolicyInput, Usage } from '../../machines/index.ts'
-import { currentAmbient } from '../carrier/ambient.ts'
+import { type Ambient, currentAmbient, insidePermit, withAmbient } from '../carrier/ambient.ts'
 import { evidenceOfError } from '../clients/error-evidence.ts'
 import { type Clock, systemClock } from '../clock.ts'
 import { readUsage } from '../evidence/index.ts'
@@ -111,6 +111,13 @@ export const readingOf = <A>(scope: string, options: RunOptions<A> = {}): Readin
   }
 }
 
+/** Runs `effect` in a fiber of its own: a fiber keeps the ambient that it was made in. */
+const within = <A, E, R>(ambient: Ambient, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.flatMap(Effect.context<R>(), (context) => {
+    const fiber = withAmbient(ambient, () => Effect.runForkWith(context)(effect))
+    return Effect.onInterrupt(Fiber.join(fiber), () => Fiber.interrupt(fiber))
+  })
+
 const effectScope = (runner: ScopeRunner): EffectScope => ({
   name: runner.name,
   admit: (request) =>
@@ -121,14 +128,18 @@ const effectScope = (runner: ScopeRunner): EffectScope => ({
       (permit) => Effect.promise(() => permit[Symbol.asyncDispose]()),
     ),
   run: (request, use, options) =>
-    Effect.suspend(() =>
-      runCall(
+    Effect.suspend(() => {
+      const ambient = currentAmbient()
+      const call = callOf(request, runner.name, ambient)
+      const { id: callId, priorityClass } = call
+      const permitted = insidePermit(ambient, { scope: runner.name, callId, priorityClass })
+      return runCall(
         runner,
-        callOf(request, runner.name, currentAmbient()),
-        (permit) => Effect.raceFirst(use(permit), interruption(permit)),
+        call,
+        (permit) => Effect.raceFirst(within(permitted, use(permit)), interruption(permit)),
         readingOf(runner.name, options),
         request.signal,
-      ),
-    ),
+      )
+    }),
   status: Effect.sync(() => scopeStatus(runner.context)),
 })
