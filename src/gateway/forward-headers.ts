@@ -1,4 +1,5 @@
 /** Which header fields travel: all but those of one hop, and those that speak to the gateway itself. */
+import { priorityHeader } from '../carrier/priority.ts'
 
 /** RFC 9110 section 7.6.1, and what HTTP/1.0 proxies left behind. */
 const hopByHop: ReadonlySet<string> = new Set([
