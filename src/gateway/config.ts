@@ -38,7 +38,7 @@ const UpstreamSchema = Schema.Struct({
   wire: Schema.optionalKey(Schema.Literals(wires)),
   /** First part of its scopes' names; upstreams that share one share their scopes. Default: its name. */
   provider: Schema.optionalKey(segment),
-  /** Whether `x-resource-priority` is passed on. Default false. */
+  /** Whether the class is passed on, as `x-resource-priority` and as the body's `priority` (vLLM). Default false. */
   honoursPriority: Schema.optionalKey(Schema.Boolean),
 })
 

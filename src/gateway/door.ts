@@ -1,11 +1,12 @@
 /** Where a request goes: to its own route, past admission, or through it. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Call } from '../../machines/index.ts'
+import { type Call, priorityRanks } from '../../machines/index.ts'
 import { noAmbient } from '../carrier/ambient.ts'
 import type { LaneHost } from '../host/host.ts'
 import { callOf } from '../host/request.ts'
 import type { AskedCall, CallPorts } from './asked-call.ts'
 import { readBody } from './body.ts'
+import { withPriorityMember } from './body-priority.ts'
 import { ProxiedCall } from './call.ts'
 import { type CallHeaders, type FieldProblem, readCallHeaders } from './call-headers.ts'
 import type { Counters } from './counters.ts'
@@ -171,6 +172,9 @@ export class Door {
     if (isProblems(runner)) return runner
     const estimatedTokens = estimator.estimate(body, model, runner.name)
     const call = this.#callOf(said, runner.name, estimatedTokens)
+    // Told only where it is honoured, and only what the client said.
+    const isRanked = upstream.honoursPriority && upstream.wire === 'openai' && said.priorityClass !== null
+    const sent = isRanked ? withPriorityMember(body, priorityRanks[call.priorityClass]) : body
     const headers = requestFields(request.rawHeaders, request.headers.connection, {
       honoursPriority: upstream.honoursPriority,
       keepLength: false,
@@ -184,7 +188,7 @@ export class Door {
         origin,
         path: query === '' ? path : `${path}?${query}`,
         headers,
-        body,
+        body: sent,
         headTimeoutMs: 0,
       },
       // The emulator's log judges by it whether a call was dispatched twice.

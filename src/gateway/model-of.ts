@@ -42,6 +42,13 @@ const decoded = (segment: string): string => {
 
 /** The text of the first top-level `model` member. Null when there is none, it is no text, or the bytes are no object. */
 export const modelIn = (body: Buffer): string | null => {
+  const valueAt = memberAt(body, 'model')
+  return valueAt === null ? null : textAt(body, valueAt)
+}
+
+/** Where the value of the first top-level member `name` begins; null when there is none or the bytes are no object. */
+export const memberAt = (body: Buffer, name: string): number | null => {
+  const key = JSON.stringify(name)
   const start = body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? 3 : 0
   let at = skipBlanks(body, start)
   if (body[at] !== openBrace) return null
@@ -51,7 +58,7 @@ export const modelIn = (body: Buffer): string | null => {
     const colonAt = skipBlanks(body, keyEnds)
     if (keyEnds < 0 || body[colonAt] !== colon) return null
     const valueAt = skipBlanks(body, colonAt + 1)
-    if (body.toString('latin1', at, keyEnds) === '"model"') return textAt(body, valueAt)
+    if (body.toString('latin1', at, keyEnds) === key) return valueAt
     at = skipBlanks(body, valueEnd(body, valueAt))
     if (body[at] !== comma) return null
     at = skipBlanks(body, at + 1)
