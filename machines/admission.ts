@@ -2,6 +2,7 @@
 import { HashMap } from 'effect'
 import { type Cost, charge, fitsAt } from './budget.ts'
 import type { PriorityClass } from './call.ts'
+import { capacityOf, reservedOf } from './capacity.ts'
 import {
   adjust,
   count,
@@ -25,7 +26,6 @@ import {
   unservedSince,
 } from './fairness.ts'
 import * as pacing from './pacing.ts'
-import { reserveOf } from './policy.ts'
 import { empty, peek, pop, push, toArray } from './queue.ts'
 import * as ramp from './ramp.ts'
 import { noteGrant } from './timeouts.ts'
@@ -44,8 +44,9 @@ export const primaryWanted = ({ policy, counts, heldTurns }: ScopeContext): bool
   (policy.hold === 'untilAccepted' && counts.primaryUnaccepted > 0)
 
 /** Places that auxiliaries may fill: capacity less reserve, half of it (never 0) while a primary was admitted just now. */
-export const auxiliaryPlaces = ({ policy, primaryGrantedAt, at }: ScopeContext): number => {
-  const places = policy.capacity - reserveOf(policy)
+export const auxiliaryPlaces = (context: ScopeContext): number => {
+  const { policy, primaryGrantedAt, at } = context
+  const places = capacityOf(context) - reservedOf(context)
   const squeezed = policy.squeezeMs > 0 && primaryGrantedAt > 0 && at < primaryGrantedAt + policy.squeezeMs
   return squeezed ? Math.max(1, Math.floor(places / 2)) : places
 }
@@ -66,9 +67,9 @@ export const overdue = (context: ScopeContext): boolean => {
 
 /** Why no auxiliary may go whichever it is, or null. Whether the gate is open is the state's business. */
 export const auxiliaryObstacle = (context: ScopeContext): DeferReason | null => {
-  const { counts, policy } = context
+  const { counts } = context
   if (waitsForProvider(context)) return 'provider-wait'
-  if (counts.places >= policy.capacity) return 'capacity-full'
+  if (counts.places >= capacityOf(context)) return 'capacity-full'
   // Every class in flight counts against the auxiliaries' places, as in the Edict's gate; but a
   // quantum that is due must not wait for a time when no primary runs, which may never come.
   const taken = primaryWanted(context) ? counts.auxiliaryInFlight : counts.places
@@ -199,7 +200,7 @@ const takeProbe = (draft: Draft, callId: string, priorityClass: PriorityClass): 
 }
 
 const passUrgent = (draft: Draft): void => {
-  while (draft.urgent.size > 0 && draft.counts.places < draft.policy.capacity && !waitsForProvider(draft)) {
+  while (draft.urgent.size > 0 && draft.counts.places < capacityOf(draft) && !waitsForProvider(draft)) {
     const place = peek(draft.urgent)!
     const waiting = lookup(draft.waiting, place.id)
     draft.urgent = pop(draft.urgent)
@@ -212,7 +213,7 @@ const passUrgent = (draft: Draft): void => {
 const passPrimaries = (draft: Draft): void => {
   if (fairnessDue(draft)) return
   draft.phase = { ...draft.phase, quietUntilMs: 0 }
-  while (draft.counts.places < draft.policy.capacity && draft.counts.primaryReady > 0) {
+  while (draft.counts.places < capacityOf(draft) && draft.counts.primaryReady > 0) {
     const next = nextPrimary(draft)
     if (next === null) return
     const fits = primaryFitsAt(draft, next.waiting)

@@ -1,6 +1,7 @@
 import { HashMap, Option } from 'effect'
 import { type Budget, declare, noBudget } from './budget.ts'
 import type { Call, Lane, PriorityClass } from './call.ts'
+import { initialCapacity, type LearnedCapacity } from './capacity.ts'
 import type { Decision, DeferReason, EpisodeSummary, GrantReason, ScopeState } from './decision.ts'
 import type { Outcome } from './event.ts'
 import type { Heap } from './heap.ts'
@@ -81,6 +82,7 @@ export type Ending = Outcome | 'withdrawn' | 'rejected' | 'expired'
 export interface ScopeContext {
   readonly scope: string
   readonly policy: Policy
+  readonly learned: LearnedCapacity
   /** The statechart's state, so that everything can be derived from the context alone. */
   readonly state: ScopeState
   /** Time of the newest event, epoch milliseconds; a clock that jumps back does not take it back. */
@@ -209,6 +211,7 @@ export const noCounters: Counters = {
 export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContext => ({
   scope,
   policy,
+  learned: initialCapacity(policy),
   state: 'idle',
   at,
   nextSeq: 1,

@@ -4,6 +4,7 @@ import { costOfCall, countFlight, lend } from './admission.ts'
 import { charge, declare, learn, neverFits } from './budget.ts'
 import type { Call } from './call.ts'
 import { priorityRanks } from './call.ts'
+import { capacityOf, grown, initialCapacity, shrunk } from './capacity.ts'
 import { adjust, count, type Draft, type Ending, type InFlight, lookup, type Waiting } from './context.ts'
 import type { DeferReason, ExpireReason, RejectReason } from './decision.ts'
 import type { ScopeEvent } from './event.ts'
@@ -289,7 +290,10 @@ export const settle = (draft: Draft, event: Settled): void => {
   if (event.evidence !== undefined) weigh(draft, event.evidence, now)
   if (event.outcome === 'throttled') return settleThrottled(draft, now, event.evidence)
   if (event.outcome === 'cancelled' && now.preempted) return returnToPlace(draft, now, 'preempted')
-  if (event.outcome === 'completed') count(draft, 'completed')
+  if (event.outcome === 'completed') {
+    count(draft, 'completed')
+    draft.learned = grown(draft, draft.counts.places + 1)
+  }
   if (event.outcome === 'unknown') count(draft, 'unknownOutcomes')
   end(draft, event.callId, event.outcome)
 }
@@ -346,6 +350,11 @@ const weigh = (draft: Draft, evidence: Evidence, flight: InFlight): void => {
     dispatchedAtMs: grantedAt,
   })
   holdScope(draft, evidence)
+  const capacity = capacityOf(draft)
+  const stillInUse = draft.counts.places
+  draft.learned = shrunk(draft, { kind: evidence.kind, stillInUse, grantedAt, at: draft.at })
+  // Fewer places are the answer to too many calls; a pause would only waste those that are left.
+  if (evidence.kind === 'concurrency' && capacityOf(draft) < capacity) return
   // A primary refused for its tokens is the ramp's business: backing off its class would only add to it.
   if (call.lane === 'primary' && draft.ramp !== before) {
     draft.ramp = ramp.replan(draft.ramp, draft.policy)
@@ -407,6 +416,7 @@ export const endTurn = (draft: Draft, turnId: string): void => {
 export const changePolicy = (draft: Draft, policy: Draft['policy']): void => {
   draft.budget = declare(draft.budget, policy.limits, draft.at)
   draft.policy = policy
+  draft.learned = initialCapacity(policy)
   sweepBy(draft, draft.at)
 }
 

@@ -22,6 +22,8 @@ export const strategies = ['quiet', 'holdSteady', 'stepUp', 'backfill', 'adaptiv
 export const PolicySchema = Schema.Struct({
   /** Calls in flight at most. */
   capacity: integer(1, 65_536),
+  /** Where the provider's concurrency is to be learned: never fewer places than this; `capacity` is the most. Null: not learned. */
+  capacityFloor: Schema.NullOr(integer(1, 65_536)),
   /** Places that auxiliaries never take. `auto` sizes it from capacity and `reserveFraction`. */
   reserve: Schema.Union([Schema.Literal('auto'), integer(0, 65_535)]),
   reserveFraction: finite(0, 1),
@@ -90,6 +92,7 @@ export const noLimits: Limits = {
 /** A provider scope: a large conversation call against background calls under limits that nobody told us. */
 export const defaultPolicy: Policy = {
   capacity: 32,
+  capacityFloor: null,
   reserve: 'auto',
   reserveFraction: 0.34,
   squeezeMs: 0,
@@ -125,7 +128,12 @@ export const defaultPolicy: Policy = {
  * For a provider that charges input tokens when it accepts a call, as the large ones do: what runs
  * already does not stand in a primary's way, and nobody has to wait for the end of its answer.
  */
-export const adaptivePolicy: Policy = { ...defaultPolicy, inFlight: 'tolerate', hold: 'untilAccepted' }
+export const adaptivePolicy: Policy = {
+  ...defaultPolicy,
+  capacityFloor: 4,
+  inFlight: 'tolerate',
+  hold: 'untilAccepted',
+}
 
 /** A worker pool or a read lane: the same machine with capacity and no budgets, like the Edict's gate. */
 export const poolPolicy: Policy = {
@@ -155,6 +163,13 @@ export const parsePolicy = (input: PolicyInput = {}, base: Policy = defaultPolic
       got: String(policy.reserve),
     })
   }
+  if (policy.capacityFloor !== null && policy.capacityFloor > policy.capacity) {
+    problems.push({
+      field: 'policy.capacityFloor',
+      expected: `null or an integer in [1, capacity] = [1, ${policy.capacity}]`,
+      got: String(policy.capacityFloor),
+    })
+  }
   if (policy.pacingMaxMs < policy.pacingBaseMs) {
     problems.push({
       field: 'policy.pacingMaxMs',
@@ -177,8 +192,11 @@ const roundHalfToEven = (value: number): number => {
 }
 
 /** Places kept for primaries: as chosen, or `round(capacity * fraction)` half to even, at least 1 in any real pool. */
-export const reserveOf = (policy: Policy): number => {
-  if (policy.reserve !== 'auto') return policy.reserve
-  if (policy.capacity <= 1) return 0
-  return Math.max(1, Math.min(roundHalfToEven(policy.capacity * policy.reserveFraction), policy.capacity - 1))
+export const reserveFor = ({ reserve, reserveFraction }: Policy, capacity: number): number => {
+  if (reserve !== 'auto') return Math.min(reserve, capacity - 1)
+  if (capacity <= 1) return 0
+  return Math.max(1, Math.min(roundHalfToEven(capacity * reserveFraction), capacity - 1))
 }
+
+/** `reserveFor` the policy's own capacity. */
+export const reserveOf = (policy: Policy): number => reserveFor(policy, policy.capacity)

@@ -10,6 +10,7 @@ import {
   waitsForProvider,
 } from './admission.ts'
 import { fitsAt } from './budget.ts'
+import { capacityOf } from './capacity.ts'
 import { lookup, type ScopeContext, type Waiting } from './context.ts'
 import type { DeferReason } from './decision.ts'
 
@@ -44,7 +45,7 @@ const whyPrimary = (context: ScopeContext, waiting: Waiting): WaitReason => {
         : because('behind-others')
     default:
       // A slot opens on a settlement, not at a time we could name.
-      return because(context.counts.places >= context.policy.capacity ? 'capacity-full' : 'behind-others')
+      return because(context.counts.places >= capacityOf(context) ? 'capacity-full' : 'behind-others')
   }
 }
 

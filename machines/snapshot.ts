@@ -42,6 +42,7 @@ export interface EncodedScope {
   readonly state: ScopeState
   readonly at: number
   readonly policy: Policy
+  readonly learned: ScopeContext['learned']
   readonly nextSeq: number
   readonly waiting: ReadonlyArray<Waiting>
   readonly inFlight: ReadonlyArray<InFlight>
@@ -91,6 +92,7 @@ export const encodeScope = (context: ScopeContext): EncodedScope => ({
   state: context.state,
   at: context.at,
   policy: context.policy,
+  learned: context.learned,
   nextSeq: context.nextSeq,
   waiting: bySeq(HashMap.values(context.waiting)),
   inFlight: bySeq(HashMap.values(context.inFlight)),
@@ -182,6 +184,7 @@ export const decodeScope = (input: unknown): ScopeContext => {
     // Unknown until the next event looks.
     sweepAt: 0,
     nextSeq: encoded.nextSeq,
+    learned: encoded.learned,
     bypass: encoded.bypass,
     foregroundActive: encoded.foregroundActive,
     budget: encoded.budget,

@@ -1,5 +1,6 @@
 import { HashMap } from 'effect'
 import { primaryWanted } from '../../machines/admission.ts'
+import { capacityOf } from '../../machines/capacity.ts'
 import type { Lane, ScopeContext } from '../../machines/index.ts'
 import { trailingTokens } from '../../machines/ramp.ts'
 
@@ -19,6 +20,7 @@ export interface ScopeStatus {
   readonly auxiliaryGate: 'open' | 'closed' | 'metered'
   readonly primary: LaneStatus
   readonly auxiliary: LaneStatus
+  /** Calls that may be in flight now. */
   readonly capacity: number
   /** The provider asked to wait until then, epoch milliseconds, and for what; null when it did not. */
   readonly wait: ScopeContext['wait']
@@ -55,7 +57,7 @@ export const scopeStatus = (context: ScopeContext): ScopeStatus => {
     auxiliaryGate: gateOf(context),
     primary: laneStatus(context, 'primary', counts.primaryInFlight, counts.primaryWaiting),
     auxiliary: laneStatus(context, 'auxiliary', counts.auxiliaryInFlight, counts.auxiliaryWaiting),
-    capacity: context.policy.capacity,
+    capacity: capacityOf(context),
     wait: context.wait,
     recentInputTokens: trailingTokens(ramp, at),
     highestAcceptedTokens: ramp.highestAccepted,
