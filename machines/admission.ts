@@ -53,7 +53,7 @@ export const auxiliaryPlaces = (context: ScopeContext): number => {
 
 export const waitsForProvider = ({ wait, at }: ScopeContext): boolean => wait !== null && at < wait.untilMs
 
-const pauseOf = (context: ScopeContext, priorityClass: PriorityClass): pacing.Pace =>
+const paceOf = (context: ScopeContext, priorityClass: PriorityClass): pacing.Pace =>
   context.pacing[priorityClass] ?? pacing.steady
 
 /** Whether primaries have kept the longest unserved principal for `maxDeferralMs`. */
@@ -100,14 +100,14 @@ export const primaryDue = (context: ScopeContext): boolean =>
 
 /** Why this auxiliary does not fit, though the lane may go; null when it does. */
 export const auxiliaryMisfit = (context: ScopeContext, waiting: Waiting): 'pacing' | 'budget' | null => {
-  if (pacing.paceAllows(pauseOf(context, waiting.call.priorityClass), context.at) === 'wait') return 'pacing'
+  if (!pacing.paceAllows(paceOf(context, waiting.call.priorityClass), context.at)) return 'pacing'
   return fitsAt(context.budget, costOfCall(waiting), context.at) > context.at ? 'budget' : null
 }
 
 /** When this primary may be tried, epoch milliseconds: what the provider said, the budget and the ramp allow. */
 export const primaryFitsAt = (context: ScopeContext, waiting: Waiting): number => {
   const { at, wait, policy } = context
-  const pace = pauseOf(context, waiting.call.priorityClass)
+  const pace = paceOf(context, waiting.call.priorityClass)
   return Math.max(
     at,
     wait?.untilMs ?? 0,
@@ -141,6 +141,7 @@ const grant = (draft: Draft, waiting: Waiting, reason: GrantReason, borrowed = f
     grant: reason,
     preempted: false,
     borrowed,
+    paced: takeWindow(draft, call.priorityClass),
   }
   draft.waiting = HashMap.remove(draft.waiting, call.id)
   draft.inFlight = HashMap.set(draft.inFlight, call.id, granted)
@@ -148,7 +149,6 @@ const grant = (draft: Draft, waiting: Waiting, reason: GrantReason, borrowed = f
   draft.ramp = ramp.use(draft.ramp, call.inputTokens, draft.at, draft.at)
   countGrant(draft, granted)
   noteGrant(draft, call.lane, { seq, id: call.id, grantedAt: draft.at })
-  takeProbe(draft, call.id, call.priorityClass)
   const fresh = draft.unannounced.includes(call.id)
   if (fresh) draft.unannounced = draft.unannounced.filter((id) => id !== call.id)
   const verdict = fresh && waiting.attempts === 0 ? 'admit' : 'release'
@@ -192,11 +192,12 @@ const countGrant = (draft: Draft, flight: InFlight): void => {
   if (primary) draft.primaryOwed = false
 }
 
-const takeProbe = (draft: Draft, callId: string, priorityClass: PriorityClass): void => {
+/** Counts a dispatch against its class's window; answers whether there is one. */
+const takeWindow = (draft: Draft, priorityClass: PriorityClass): boolean => {
   const pace = draft.pacing[priorityClass]
-  if (pace !== undefined && pacing.paceAllows(pace, draft.at) === 'probe') {
-    draft.pacing = { ...draft.pacing, [priorityClass]: { ...pace, probe: callId } }
-  }
+  if (pace === undefined || pace.window === null) return false
+  draft.pacing = { ...draft.pacing, [priorityClass]: pacing.counted(pace, 1) }
+  return true
 }
 
 const passUrgent = (draft: Draft): void => {
@@ -301,16 +302,16 @@ export const lend = (draft: Draft, parentId: string): void => {
 /** Looks at the head primary again, and lets auxiliaries warm the ceiling up for it where the ramp plans so. */
 const passQuiet = (draft: Draft): void => {
   draft.ramp = ramp.review(draft.ramp, draft.at)
-  const warmth = ramp.warmth(draft.ramp, draft.at)
-  if (warmth !== null) {
-    while (draft.ring.size > 0 && auxiliaryObstacle(draft) === null) {
-      const chosen = nextAuxiliary(draft, (waiting) => auxiliaryMisfit(draft, waiting) !== null)
-      if (chosen === null) break
-      served(draft, chosen)
-      grant(draft, chosen, warmth)
-      draft.ramp = ramp.review(draft.ramp, draft.at)
-      if (ramp.warmth(draft.ramp, draft.at) === null) break
-    }
+  const fairMisfit = (waiting: Waiting) => auxiliaryMisfit(draft, waiting) !== null
+  const coldMisfit = ({ call }: Waiting) => draft.at < pacing.warmFromMs(paceOf(draft, call.priorityClass))
+  for (let warmth = ramp.warmth(draft.ramp, draft.at); warmth !== null; ) {
+    if (draft.ring.size === 0 || auxiliaryObstacle(draft) !== null) break
+    const chosen = nextAuxiliary(draft, warmth === 'warm-up' ? coldMisfit : fairMisfit)
+    if (chosen === null) break
+    served(draft, chosen)
+    grant(draft, chosen, warmth)
+    draft.ramp = ramp.review(draft.ramp, draft.at)
+    warmth = ramp.warmth(draft.ramp, draft.at)
   }
   const next = nextPrimary(draft)
   const quietUntilMs = next === null ? 0 : primaryFitsAt(draft, next.waiting)

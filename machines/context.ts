@@ -46,6 +46,8 @@ export interface InFlight {
   readonly preempted: boolean
   /** Borrows the place of its parent, so it takes none of its own. */
   readonly borrowed: boolean
+  /** Counted against its class's window until it is accepted. */
+  readonly paced: boolean
 }
 
 /** One principal's part of the auxiliary lane. */

@@ -8,7 +8,9 @@ import { count, type Draft, type InFlight, lookup, type ScopeContext, type Waiti
 import { end, endTurn, expire, land, leaveWaiting } from './facts.ts'
 import { ringFront, unservedSince } from './fairness.ts'
 import { rest } from './heap.ts'
+import { warmFromMs } from './pacing.ts'
 import { peek } from './queue.ts'
+import { warmth } from './ramp.ts'
 import { activeTimeoutMs, firstTimeout, never, pendingTimeoutMs, trim } from './timeouts.ts'
 
 const bothLanes: ReadonlyArray<Lane> = ['primary', 'auxiliary']
@@ -147,7 +149,10 @@ const firstAuxiliaryTime = (context: ScopeContext): number => {
   const front = ringFront(context)
   if (front !== null && auxiliaryMisfit(context, front) !== null) {
     earliest = sooner(context, earliest, fitsAt(context.budget, costOfCall(front), at))
-    for (const pace of Object.values(context.pacing)) earliest = sooner(context, earliest, pace.pausedUntilMs)
+    for (const pace of Object.values(context.pacing)) {
+      earliest = sooner(context, earliest, pace.pausedUntilMs)
+      if (warmth(context.ramp, at) === 'warm-up') earliest = sooner(context, earliest, warmFromMs(pace))
+    }
   }
   const since = unservedSince(context)
   if (since !== null && (primaryWanted(context) || context.foregroundActive)) {

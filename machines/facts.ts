@@ -9,7 +9,7 @@ import { adjust, count, type Draft, type Ending, type InFlight, lookup, type Wai
 import type { DeferReason, ExpireReason, RejectReason } from './decision.ts'
 import type { ScopeEvent } from './event.ts'
 import type { Evidence } from './evidence.ts'
-import { enqueueAuxiliary, isReady, leaveBacklog, leaveFlight, seqOf } from './fairness.ts'
+import { enqueueAuxiliary, isReady, leaveBacklog, leaveFlight, refundTurn, seqOf } from './fairness.ts'
 import { add } from './heap.ts'
 import * as pacing from './pacing.ts'
 import { empty, insert, push } from './queue.ts'
@@ -221,6 +221,9 @@ export const claim = (draft: Draft, waiting: Waiting): void => {
 /** Back to its own place, with its age. */
 export const returnToPlace = (draft: Draft, flight: InFlight, reason: DeferReason): void => {
   const { call, seq, submittedAt, attempts } = flight
+  if (call.lane === 'auxiliary' && flight.grant !== 'dependency' && flight.grant !== 'nested') {
+    refundTurn(draft, call.principal, call.inputTokens)
+  }
   enqueue(draft, {
     call,
     seq,
@@ -241,7 +244,7 @@ export const land = (draft: Draft, flight: InFlight): void => {
   countFlight(draft, flight, -1)
   if (flight.call.lane === 'auxiliary') leaveFlight(draft, flight.call.principal)
   else forget(draft, flight.call)
-  releaseProbe(draft, flight)
+  if (flight.paced && flight.stage !== 'accepted') leaveWindow(draft, flight)
   const { parentId } = flight.call
   const children = parentId === null ? undefined : lookup(draft.nested, parentId)
   if (parentId !== null && children?.lent === flight.call.id) {
@@ -250,10 +253,10 @@ export const land = (draft: Draft, flight: InFlight): void => {
   }
 }
 
-const releaseProbe = (draft: Draft, { call }: InFlight): void => {
+const leaveWindow = (draft: Draft, { call }: InFlight): void => {
   const pace = draft.pacing[call.priorityClass]
-  if (pace?.probe !== call.id) return
-  draft.pacing = { ...draft.pacing, [call.priorityClass]: { ...pace, probe: null } }
+  if (pace === undefined) return
+  draft.pacing = { ...draft.pacing, [call.priorityClass]: pacing.counted(pace, -1) }
 }
 
 export const dispatched = (draft: Draft, callId: string): void => {
@@ -268,6 +271,7 @@ export const accepted = (draft: Draft, callId: string): void => {
   if (flight === undefined || flight.stage === 'accepted') return
   draft.inFlight = HashMap.set(draft.inFlight, callId, { ...flight, stage: 'accepted' })
   if (flight.call.lane === 'primary') adjust(draft, { primaryUnaccepted: -1 })
+  if (flight.paced) leaveWindow(draft, flight)
   const pace = draft.pacing[flight.call.priorityClass]
   if (pace !== undefined) {
     draft.pacing = { ...draft.pacing, [flight.call.priorityClass]: pacing.accepted(pace, flight.grantedAt) }

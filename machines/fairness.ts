@@ -190,6 +190,13 @@ export const endTurn = (draft: Draft): void => {
   draft.ring = push(pop(draft.ring), name)
 }
 
+/** Gives a turn back that the provider did not take: the call stands in its place again, and pays when it is served. */
+export const refundTurn = (draft: Draft, name: string, tokens: number): void => {
+  const principal = lookup(draft.principals, name)
+  if (principal === undefined) return
+  put(draft, name, { ...principal, deficitTokens: principal.deficitTokens + Math.max(1, tokens) })
+}
+
 /** The call at the front of the ring: of the principal that has waited longest for service. */
 export const ringFront = (context: ScopeContext): Waiting | null => {
   const name = peek(context.ring)

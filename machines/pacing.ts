@@ -1,24 +1,38 @@
 /**
- * Pacing: a class that the provider refused backs off alone, exponentially, and one call of it
- * (the probe) finds out whether the provider has recovered. Jitter comes from a hash of the
- * scope's own numbers, so that the same history paces the same way everywhere.
+ * Pacing: a class that the provider refused backs off alone, exponentially, and comes back through
+ * a window, as a TCP sender does (RFC 5681: slow start): one call, the half-open probe, then one
+ * more with every acceptance, so that an open gate never sends a whole backlog into a limit.
+ * Jitter comes from a hash of the scope's own numbers: the same history paces the same way everywhere.
  */
 export interface Pace {
   /** Bursts refused in a row. */
   readonly refusals: number
   /** Epoch milliseconds until which nothing of the class is dispatched. */
   readonly pausedUntilMs: number
-  /** Refusals of calls dispatched before this are the same burst, and late: they change nothing. */
+  /** Refusals of calls dispatched up to this are the same burst, and late: they change nothing. */
   readonly epochMs: number
-  /** The one call that is out after a pause; null when none is. */
-  readonly probe: string | null
+  /** Calls of the class that may be out and not accepted yet; null when that is not limited. */
+  readonly window: number | null
+  /** Calls that are, of those dispatched under a window. */
+  readonly out: number
   /** First refusal of the present row, epoch milliseconds. */
   readonly sinceMs: number
   /** How long rows of refusals have lasted until a call was accepted, milliseconds, smoothed; 0 before the first. */
   readonly spanMs: number
 }
 
-export const steady: Pace = { refusals: 0, pausedUntilMs: 0, epochMs: 0, probe: null, sinceMs: 0, spanMs: 0 }
+export const steady: Pace = {
+  refusals: 0,
+  pausedUntilMs: 0,
+  epochMs: 0,
+  window: null,
+  out: 0,
+  sinceMs: 0,
+  spanMs: 0,
+}
+
+/** A window that has grown so wide limits nothing any more. */
+const widestWindow = 64
 
 /** The first pause of a row lasts so much of what rows usually take: the backoff need not find it out each time. */
 const firstShare = 0.75
@@ -46,20 +60,20 @@ export const backoffMs = (bounds: PaceBounds, refusals: number, salt: number): n
     Math.min(bounds.pacingBaseMs * 2 ** Math.min(refusals - 1, 40), bounds.pacingMaxMs) * jitter(salt),
   )
 
-/** After a refusal of a call that was dispatched at `dispatchedAtMs`. `statedMs` is what the provider asked for. */
-export const refused = (
-  pace: Pace,
-  bounds: PaceBounds,
-  {
-    atMs,
-    dispatchedAtMs,
-    statedMs,
-    salt,
-  }: { atMs: number; dispatchedAtMs: number; statedMs: number | null; salt: number },
-): Pace => {
+export interface PaceRefusal {
+  readonly atMs: number
+  readonly dispatchedAtMs: number
+  /** What the provider asked for, milliseconds; null when it stated nothing. */
+  readonly statedMs: number | null
+  readonly salt: number
+}
+
+/** After a refusal. */
+export const refused = (pace: Pace, bounds: PaceBounds, refusal: PaceRefusal): Pace => {
+  const { atMs, dispatchedAtMs, statedMs, salt } = refusal
   const statedUntilMs = statedMs === null ? 0 : atMs + statedMs
-  // One burst counts once: what left before the last refusal says nothing new, but a stated wait is still a fact.
-  if (dispatchedAtMs < pace.epochMs) {
+  // One burst counts once: what left up to the last refusal says nothing new, but a stated wait is still a fact.
+  if (pace.epochMs > 0 && dispatchedAtMs <= pace.epochMs) {
     return { ...pace, pausedUntilMs: Math.max(pace.pausedUntilMs, statedUntilMs) }
   }
   const refusals = pace.refusals + 1
@@ -67,21 +81,33 @@ export const refused = (
   const pauseMs = Math.max(backoffMs(bounds, refusals, salt), Math.ceil(usualMs))
   const pausedUntilMs = Math.max(pace.pausedUntilMs, statedUntilMs, atMs + pauseMs)
   const sinceMs = refusals === 1 ? atMs : pace.sinceMs
-  return { ...pace, refusals, pausedUntilMs, epochMs: atMs, probe: null, sinceMs }
+  return { ...pace, refusals, pausedUntilMs, epochMs: atMs, window: 1, sinceMs }
 }
 
-/** An acceptance ends the backoff at once, unless it is of a call that left before the last refusal. */
+/** An acceptance ends the backoff at once and widens the window, unless it is of a call that left before the last refusal. */
 export const accepted = (pace: Pace, dispatchedAtMs: number): Pace => {
-  if (pace.refusals === 0 || dispatchedAtMs < pace.epochMs) return pace
+  if (pace.window === null || dispatchedAtMs <= pace.epochMs) return pace
+  const window = pace.window >= widestWindow ? null : pace.window + 1
+  if (pace.refusals === 0) return { ...pace, window }
   const lastedMs = dispatchedAtMs - pace.sinceMs
   const spanMs =
     pace.spanMs === 0 ? lastedMs : Math.round(pace.spanMs * (1 - smoothing) + lastedMs * smoothing)
-  return { ...steady, epochMs: pace.epochMs, spanMs }
+  return { ...pace, refusals: 0, window, spanMs }
 }
 
-/** Whether a call of the class may be dispatched, and whether it is the probe. */
-export const paceAllows = (pace: Pace, atMs: number): 'go' | 'probe' | 'wait' => {
-  if (pace.refusals === 0) return 'go'
-  if (atMs < pace.pausedUntilMs) return 'wait'
-  return pace.probe === null ? 'probe' : 'wait'
-}
+/** A call of the class was dispatched under a window (1), or is no longer out (-1). */
+export const counted = (pace: Pace, change: 1 | -1): Pace => ({
+  ...pace,
+  out: Math.max(0, pace.out + change),
+})
+
+/** Longest pause while auxiliaries lift a ceiling for a primary: their refusals are what tells how high it is. */
+const warmPauseMs = 1_500
+
+/** When the class may go on in a warm-up, epoch milliseconds. */
+export const warmFromMs = (pace: Pace): number =>
+  pace.refusals === 0 ? 0 : Math.min(pace.pausedUntilMs, pace.epochMs + warmPauseMs)
+
+/** Whether a call of the class may be dispatched. */
+export const paceAllows = (pace: Pace, atMs: number): boolean =>
+  pace.window === null || ((pace.refusals === 0 || atMs >= pace.pausedUntilMs) && pace.out < pace.window)

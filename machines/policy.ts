@@ -131,6 +131,8 @@ export const defaultPolicy: Policy = {
 export const adaptivePolicy: Policy = {
   ...defaultPolicy,
   capacityFloor: 4,
+  // A pending primary closes the gate and gets the next place; none has to stand empty for it.
+  reserve: 0,
   inFlight: 'tolerate',
   hold: 'untilAccepted',
 }
