@@ -341,8 +341,13 @@ const correct = (draft: Draft, flight: InFlight, actual: ReturnType<typeof costO
 
 /** What a refusal says of this class and of the ceiling. */
 const weigh = (draft: Draft, evidence: Evidence, flight: InFlight): void => {
-  // What waiting cannot mend says nothing about when others may go.
-  if (!evidence.retryable) return
+  // What waiting cannot mend says nothing about when others may go, unless it is the whole credential's quota.
+  if (!evidence.retryable) {
+    if (evidence.kind === 'quota-exhausted' && evidence.scope !== 'model') {
+      holdUntil(draft, draft.at + (evidence.retryAfterMs ?? draft.policy.quotaHoldMs), evidence.kind)
+    }
+    return
+  }
   const { call, grantedAt } = flight
   const pace = draft.pacing[call.priorityClass] ?? pacing.steady
   if (grantedAt < pace.epochMs) count(draft, 'lateEvidence')
@@ -376,8 +381,11 @@ const weigh = (draft: Draft, evidence: Evidence, flight: InFlight): void => {
 /** A stated wait holds the scope; a later, shorter one never shortens it. */
 const holdScope = (draft: Draft, evidence: Evidence): void => {
   if (evidence.retryAfterMs === null || !evidence.retryable) return
-  const untilMs = draft.at + evidence.retryAfterMs
-  if (draft.wait === null || untilMs > draft.wait.untilMs) draft.wait = { untilMs, kind: evidence.kind }
+  holdUntil(draft, draft.at + evidence.retryAfterMs, evidence.kind)
+}
+
+const holdUntil = (draft: Draft, untilMs: number, kind: string): void => {
+  if (untilMs > Math.max(draft.at, draft.wait?.untilMs ?? 0)) draft.wait = { untilMs, kind }
 }
 
 export const absorbEvidence = (

@@ -63,6 +63,8 @@ export const PolicySchema = Schema.Struct({
   /** First wait of a class that the provider refused; doubles with every refusal. */
   pacingBaseMs: durationMs,
   pacingMaxMs: durationMs,
+  /** How long a scope is held after a spend cap or an exhausted quota for which the provider stated no time. */
+  quotaHoldMs: durationMs,
   /** How long a recovered waiting call waits for its owner. */
   unclaimedExpiryMs: durationMs,
   /** Ids of settled calls that are remembered, at least this many. */
@@ -116,6 +118,7 @@ export const defaultPolicy: Policy = {
   maxAttempts: 60,
   pacingBaseMs: 250,
   pacingMaxMs: 8_000,
+  quotaHoldMs: 5 * 60_000,
   unclaimedExpiryMs: 10 * 60_000,
   settledRetention: 4_096,
   unknownAfterRestart: 'report',

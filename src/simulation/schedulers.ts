@@ -92,7 +92,12 @@ export const laneScheduler = (
     const now = () => timeline.now()
     tell({ type: 'call.dispatched', at: now(), callId })
     const abort = world.dispatch(call, {
-      accepted: () => tell({ type: 'call.accepted', at: now(), callId }),
+      accepted: () => {
+        tell({ type: 'call.accepted', at: now(), callId })
+        // A real client reads what the answer's headers show, where the provider shows anything.
+        const limits = world.provider.headers(now())
+        if (limits.length > 0) tell({ type: 'provider.evidence', at: now(), limits })
+      },
       refused: (refusal) => {
         aborts.delete(callId)
         tell({

@@ -181,12 +181,27 @@ describe('5. a primary that does not succeed never parks auxiliaries for ever', 
             error: {
               error: {
                 type: 'rate_limit_error',
-                code: 'insufficient_quota',
-                message: 'You exceeded your current quota, please check your plan and billing details.',
+                message: 'Extra usage is required for long context requests.',
               },
             },
           }),
         ),
+    ],
+    [
+      'meets a spend cap, which holds the scope for a bounded time',
+      async (bench) => {
+        const error = {
+          error: {
+            type: 'insufficient_quota',
+            code: 'insufficient_quota',
+            message: 'You exceeded your current quota.',
+          },
+        }
+        await bench.fail('p', Object.assign(new Error('429'), { status: 429, headers: {}, error }))
+        expect(bench.scope.status.wait).toMatchObject({ kind: 'quota-exhausted' })
+        expect(bench.log).toEqual(['p'])
+        await bench.pass(defaultPolicy.quotaHoldMs)
+      },
     ],
   ]
   it.each(cases)('when it %s', async (_, end) => {

@@ -168,7 +168,7 @@ describe('a call that is running', () => {
     'that runs too long in mid-stream ends as the wire ends (%s %s)',
     async (wire, path, ending) => {
       const upstream = await startUpstream()
-      const setting = await startSetting({ upstream, wire, policy: { primaryActiveTimeoutMs: 60 } })
+      const setting = await startSetting({ upstream, wire, policy: { primaryActiveTimeoutMs: 1_500 } })
       const answer = post(setting.scripted, {}, { path })
       const { response } = await upstream.next()
       response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -182,7 +182,7 @@ describe('a call that is running', () => {
 
   it('that is stopped in the middle of an event is broken off', async () => {
     const upstream = await startUpstream()
-    const setting = await startSetting({ upstream, policy: { primaryActiveTimeoutMs: 60 } })
+    const setting = await startSetting({ upstream, policy: { primaryActiveTimeoutMs: 1_500 } })
     const answer = post(setting.scripted)
     const { response } = await upstream.next()
     response.writeHead(200, { 'content-type': 'text/event-stream' })

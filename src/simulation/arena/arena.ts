@@ -1,0 +1,73 @@
+/** All policies over one scenario: the same provider, clients and arrivals, from the same seed. */
+import { InvalidInput } from '../../../machines/index.ts'
+import { contenders, type PolicyName, policyNames } from './contenders.ts'
+import { compare, type Measured, type Metrics, measure, type Ratios } from './metrics.ts'
+import { type Run, runPolicy } from './run.ts'
+import type { Scenario } from './scenario.ts'
+import type { Traces } from './trace.ts'
+
+export type PolicyResult = Metrics & Ratios
+
+export interface ArenaResult {
+  readonly scenario: string
+  readonly seed: number
+  readonly durationMs: number
+  readonly policies: Readonly<Partial<Record<PolicyName, PolicyResult>>>
+}
+
+export interface ArenaOptions {
+  /** Default: all. The oracle and naive retries run in any case: the ratios need them. */
+  readonly policies?: ReadonlyArray<PolicyName>
+  readonly traces?: Traces
+  /** Told which policy runs, and how much of all the work is done, in [0, 1]. */
+  readonly progress?: (policy: PolicyName, share: number) => void
+}
+
+/** Names of policies, checked. Throws `InvalidInput`. */
+export const parsePolicies = (names: ReadonlyArray<string>): ReadonlyArray<PolicyName> =>
+  names.map((name) => {
+    const known = policyNames.find((one) => one === name)
+    if (known !== undefined) return known
+    throw new InvalidInput([
+      { field: 'policies', expected: `some of ${policyNames.join(', ')}`, got: JSON.stringify(name) },
+    ])
+  })
+
+export interface ArenaOutcome {
+  readonly result: ArenaResult
+  /** For the report; only of the policies asked for. */
+  readonly runs: ReadonlyMap<PolicyName, Run>
+}
+
+/** Runs the policies one after the other. */
+export const runArena = (scenario: Scenario, options: ArenaOptions = {}): ArenaOutcome => {
+  const { policies = policyNames, traces = new Map(), progress = () => {} } = options
+  const needed = policyNames.filter(
+    (name) => policies.includes(name) || name === 'oracle' || name === 'naive-retry',
+  )
+  const runs = new Map<PolicyName, Run>()
+  const measured = new Map<PolicyName, Measured>()
+  for (const [index, name] of needed.entries()) {
+    const run = runPolicy(scenario, contenders[name], {
+      traces,
+      progress: (share) => progress(name, (index + share) / needed.length),
+    })
+    measured.set(name, measure(run))
+    if (policies.includes(name)) runs.set(name, run)
+  }
+  const [best, naive] = [measured.get('oracle')!, measured.get('naive-retry')!]
+  const results = [...runs.keys()].map((name) => {
+    const own = measured.get(name)!
+    const { meanPrimaryWaitMs: _, ...metrics } = own
+    return [name, { ...metrics, ...compare(own, best, naive) }] as const
+  })
+  return {
+    result: {
+      scenario: scenario.name,
+      seed: scenario.seed,
+      durationMs: scenario.durationMs,
+      policies: Object.fromEntries(results),
+    },
+    runs,
+  }
+}

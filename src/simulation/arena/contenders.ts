@@ -1,0 +1,35 @@
+/** The policies that can be compared, by name. */
+import { adaptivePolicy, type PolicyInput } from '../../../machines/index.ts'
+import { type LaneObserver, laneScheduler, retryingClients, sdkRetries } from '../schedulers.ts'
+import type { Contender } from './ground.ts'
+import { oracle } from './oracle/oracle.ts'
+import { edictGate } from './rivals/edict-gate.ts'
+import { bottleneckPriority, pQueuePriority } from './rivals/priority-queues.ts'
+import { settleAndFlush } from './rivals/settle-and-flush.ts'
+
+/**
+ * Our scope actor. It is told what an operator can read on a provider's page, its stated
+ * concurrency, and nothing of the rules.
+ */
+export const rightofway =
+  (policy: PolicyInput, observe?: LaneObserver): Contender =>
+  ({ world, scenario }) => {
+    const { concurrency } = scenario.provider
+    return laneScheduler(world, concurrency === null ? policy : { ...policy, capacity: concurrency }, observe)
+  }
+
+const naiveRetry: Contender = ({ world, random }) => retryingClients(world, sdkRetries, random)
+
+export const contenders = {
+  rightofway: rightofway({}),
+  'rightofway-adaptive': rightofway(adaptivePolicy),
+  'naive-retry': naiveRetry,
+  'p-queue-priority': pQueuePriority,
+  'bottleneck-priority': bottleneckPriority,
+  'edict-gate': edictGate,
+  'settle-and-flush': settleAndFlush,
+  oracle,
+} as const satisfies Readonly<Record<string, Contender>>
+
+export type PolicyName = keyof typeof contenders
+export const policyNames = Object.keys(contenders) as ReadonlyArray<PolicyName>

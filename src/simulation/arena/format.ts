@@ -1,0 +1,161 @@
+/**
+ * The format of a scenario file as a schema: what decodes it, and what the published JSON Schema is
+ * made of. `parseScenario` is the judge of what stands in several fields at once.
+ */
+import { Schema } from 'effect'
+import { lanes, priorityClasses } from '../../../machines/index.ts'
+import { finite, integer, maxSafe, text } from '../../../machines/invalid.ts'
+import { RuleSpec } from '../../emulator/index.ts'
+
+const dayMs = 24 * 60 * 60_000
+/** Larger than every model's window. */
+const maxCallTokens = 10_000_000
+const callTokens = integer(0, maxCallTokens)
+
+const Uniform = Schema.Tuple([callTokens, callTokens]).annotate({
+  description: 'Fewest and most tokens, both possible',
+})
+const Lognormal = Schema.Union([
+  Schema.Tuple([finite(0, maxCallTokens), finite(0, 10)]),
+  Schema.Tuple([finite(0, maxCallTokens), finite(0, 10), integer(1, maxCallTokens)]),
+]).annotate({
+  description:
+    'Median in tokens (at most 16: its natural logarithm, mu); standard deviation of the logarithm; the most that is drawn (default 1,000,000)',
+})
+
+/** Tokens of one call. */
+const SizeSchema = Schema.Union([
+  callTokens,
+  Schema.Struct({
+    uniform: Schema.optionalKey(Uniform),
+    lognormal: Schema.optionalKey(Lognormal),
+  }).check(
+    Schema.makeFilter((size: { readonly uniform?: unknown; readonly lognormal?: unknown }) =>
+      (size.uniform === undefined) !== (size.lognormal === undefined)
+        ? undefined
+        : 'expected one of uniform and lognormal',
+    ),
+    Schema.makeFilter((size: { readonly uniform?: readonly [number, number] }) =>
+      size.uniform === undefined || size.uniform[0] <= size.uniform[1]
+        ? undefined
+        : { path: ['uniform'], issue: 'expected the lowest first' },
+    ),
+  ),
+])
+export type Size = typeof SizeSchema.Type
+
+const ArrivalSchema = Schema.Union([
+  Schema.Struct({ kind: Schema.Literal('closed-loop'), workers: integer(1, 10_000) }).annotate({
+    description: 'So many workers, each of which asks again as soon as its call has ended',
+  }),
+  Schema.Struct({ kind: Schema.Literal('at'), atMs: Schema.Array(integer(0, 30 * dayMs)) }).annotate({
+    description: 'At these times after the start, ms',
+  }),
+  Schema.Struct({ kind: Schema.Literal('poisson'), perMinute: finite(0, 100_000) }).annotate({
+    description: 'By chance, at this mean rate',
+  }),
+  Schema.Struct({
+    kind: Schema.Literal('trace'),
+    file: text(1, 4_096).annotate({
+      description: 'Absolute, or relative to the scenario file or to the folder of traces that is given',
+    }),
+    scale: Schema.optionalKey(
+      finite(0.001, 100_000).annotate({ description: 'How many times as fast as recorded; default 1' }),
+    ),
+    minInputTokens: Schema.optionalKey(
+      integer(0, maxCallTokens).annotate({ description: 'Only rows with at least so many input tokens' }),
+    ),
+    maxInputTokens: Schema.optionalKey(
+      integer(0, maxCallTokens).annotate({ description: 'Only rows with at most so many input tokens' }),
+    ),
+    principals: Schema.optionalKey(
+      integer(1, 1_000).annotate({
+        description:
+          'How many principals the rows are dealt to in turn, named <principal>-1 and so on; default 1',
+      }),
+    ),
+  }).annotate({
+    description: 'As recorded: a CSV file with the columns timestamp_ms,input_tokens,output_tokens',
+  }),
+])
+export type Arrival = typeof ArrivalSchema.Type
+export type TraceArrival = Extract<Arrival, { readonly kind: 'trace' }>
+
+export const StreamSchema = Schema.Struct({
+  lane: Schema.optionalKey(
+    Schema.Literals(lanes).annotate({ description: 'Default: what the priority class says, else primary' }),
+  ),
+  priorityClass: Schema.optionalKey(
+    Schema.Literals(priorityClasses).annotate({
+      description: 'Default: interactive for primaries, background_ingestion for auxiliaries',
+    }),
+  ),
+  principal: Schema.optionalKey(text(1, 200).annotate({ description: 'Who asks; default "principal"' })),
+  arrival: ArrivalSchema,
+  inputTokens: Schema.optionalKey(
+    SizeSchema.annotate({ description: 'Tokens of each call; needed unless a trace says it' }),
+  ),
+  outputTokens: Schema.optionalKey(
+    SizeSchema.annotate({ description: 'Tokens of each answer; default 0, or what the trace says' }),
+  ),
+}).check(
+  Schema.makeFilter(
+    (stream: { readonly arrival: { readonly kind: string }; readonly inputTokens?: unknown }) =>
+      stream.inputTokens !== undefined || stream.arrival.kind === 'trace'
+        ? undefined
+        : { path: ['inputTokens'], issue: 'expected tokens per call: a number, uniform or lognormal' },
+  ),
+)
+
+const States = Schema.Literals(['none', 'ceiling', 'retry-after']).annotate({
+  description: 'What refusals state where a rule does not say; by default each rule has its own way',
+})
+
+/** What a provider has beside its rules. */
+export const providerFields = {
+  concurrency: Schema.optionalKey(
+    Schema.NullOr(integer(1, 65_536)).annotate({
+      description:
+        'Calls in flight that it takes at most: it enforces this, and every policy is told. By default it has no such limit',
+    }),
+  ),
+  latency: Schema.optionalKey(
+    Schema.Struct({ firstTokenMs: finite(0, dayMs), perOutputTokenMs: finite(0, dayMs) }).annotate({
+      description: 'Default: 1,000 ms to the first token, then 20 ms for each',
+    }),
+  ),
+}
+
+/** One schema per rule, in the order of `RuleSpec`. */
+export const ruleMembers = RuleSpec.members
+
+/** A provider with one rule, whose parameters stand beside its name; in the order of `ruleMembers`. */
+export const SingleRuleProviders = ruleMembers.map((member) =>
+  Schema.Struct({ ...(member.fields as Schema.Struct.Fields), ...providerFields }),
+)
+
+/** What stands beside a list of rules. */
+export const besideRules = { states: Schema.optionalKey(States), ...providerFields }
+
+const CompositeProvider = Schema.Struct({ rule: Schema.Array(RuleSpec), ...besideRules })
+
+const outline = {
+  name: text(1, 200),
+  seed: integer(0, maxSafe).annotate({ description: 'Of everything that is drawn' }),
+  durationMs: integer(1_000, 30 * dayMs).annotate({ description: 'How long clients ask, ms' }),
+  description: Schema.optionalKey(text(1, 2_000)),
+  $schema: Schema.optionalKey(text(1, 4_096)),
+  traffic: Schema.Array(StreamSchema),
+}
+
+/** The whole format, for the JSON Schema. */
+export const ScenarioFormat = Schema.Struct({
+  ...outline,
+  provider: Schema.Union([...SingleRuleProviders, CompositeProvider]),
+})
+
+/** The format with the provider left for later: its schema depends on the rule that it names. */
+export const ScenarioOutline = Schema.Struct({
+  ...outline,
+  provider: Schema.Record(Schema.String, Schema.Unknown),
+})

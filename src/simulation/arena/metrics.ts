@@ -1,0 +1,113 @@
+/** What a run amounted to. Calls submitted in the run-off after the duration count for nothing. */
+import type { CallRecord } from '../world.ts'
+import { jainOf } from './jain.ts'
+import { type Run, runOffMs } from './run.ts'
+import { utilizationOf } from './utilization.ts'
+
+export interface Metrics {
+  /**
+   * From submission to acceptance by the provider, ms, over all primaries; percentiles by nearest
+   * rank; null without primaries. A primary that was never accepted, also one whose client gave up,
+   * counts as waiting until the end of the longest possible run-off.
+   */
+  readonly primaryWaitMs: {
+    readonly p50: number | null
+    readonly p95: number | null
+    readonly max: number | null
+  }
+  /** Primaries that were not accepted, whether they still waited or their client had given up. */
+  readonly primariesUnserved: number
+  /** Input tokens of auxiliaries that were accepted within the duration and not aborted. */
+  readonly auxiliaryTokensServed: number
+  /**
+   * Longest time from an auxiliary's submission to its acceptance, ms; to the end of the duration for
+   * one that was not accepted by then, also when its client had given up. 0 without auxiliaries.
+   */
+  readonly auxiliaryMaxDeferralMs: number
+  /** Dispatches that the provider refused within the duration. */
+  readonly refusals: { readonly primary: number; readonly auxiliary: number }
+  /** Fairness between principals of the auxiliary lane, in (0, 1]: see `jainOf`. */
+  readonly jain: number
+  /** Share of what the provider would have taken, in [0, 1]: see `utilizationOf`. */
+  readonly utilization: number | null
+}
+
+export interface Measured extends Metrics {
+  /** Mean of what `primaryWaitMs` is over, ms; 0 without primaries. For ratios. */
+  readonly meanPrimaryWaitMs: number
+}
+
+export interface Ratios {
+  /**
+   * (mean wait + 1 s) / (the oracle's mean wait + 1 s): the second keeps an oracle that makes nobody
+   * wait from turning a blink into infinity. At most 1.25 and 2 are good.
+   */
+  readonly primaryWaitVsOracle: number
+  /** Tokens served / the oracle's; 1 when the oracle served none. */
+  readonly auxiliaryTokensVsOracle: number
+  /** All refusals / those of naive retries, the latter counted as at least 1. */
+  readonly refusalsVsNaive: number
+}
+
+/** The smallest value that at least `share` of the values do not exceed; null for none. Sorted ascending. */
+export const nearestRank = (sorted: ReadonlyArray<number>, share: number): number | null =>
+  sorted.length === 0 ? null : sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)]!
+
+/** Waits of the primaries, ascending, ms. */
+export const primaryWaits = (run: Run): ReadonlyArray<number> => {
+  const endMs = run.scenario.durationMs + runOffMs(run.scenario)
+  return counted(run, 'primary')
+    .map(({ submittedAtMs, acceptedAtMs }) => (acceptedAtMs ?? endMs) - submittedAtMs)
+    .sort((one, other) => one - other)
+}
+
+/** Waits of the auxiliaries, ascending, ms, cut at the duration. */
+export const auxiliaryWaits = (run: Run): ReadonlyArray<number> => {
+  const { durationMs } = run.scenario
+  return counted(run, 'auxiliary')
+    .map(
+      ({ submittedAtMs, acceptedAtMs }) => Math.min(acceptedAtMs ?? durationMs, durationMs) - submittedAtMs,
+    )
+    .sort((one, other) => one - other)
+}
+
+const counted = ({ records, scenario }: Run, lane: 'primary' | 'auxiliary'): ReadonlyArray<CallRecord> =>
+  records.filter(({ call, submittedAtMs }) => call.lane === lane && submittedAtMs < scenario.durationMs)
+
+const refusalsOf = ({ log, scenario }: Run, lane: string): number => {
+  let refused = 0
+  for (const entry of log) {
+    if (entry.kind === 'refused' && entry.lane === lane && entry.at < scenario.durationMs) refused += 1
+  }
+  return refused
+}
+
+export const measure = (run: Run): Measured => {
+  const { durationMs } = run.scenario
+  const waits = primaryWaits(run)
+  const primaries = counted(run, 'primary')
+  const auxiliaryTokensServed = counted(run, 'auxiliary')
+    .filter(({ acceptedAtMs }) => acceptedAtMs !== null && acceptedAtMs < durationMs)
+    .reduce((sum, { call }) => sum + call.inputTokens, 0)
+  return {
+    primaryWaitMs: { p50: nearestRank(waits, 0.5), p95: nearestRank(waits, 0.95), max: waits.at(-1) ?? null },
+    primariesUnserved: primaries.filter(({ acceptedAtMs }) => acceptedAtMs === null).length,
+    auxiliaryTokensServed,
+    auxiliaryMaxDeferralMs: auxiliaryWaits(run).at(-1) ?? 0,
+    refusals: { primary: refusalsOf(run, 'primary'), auxiliary: refusalsOf(run, 'auxiliary') },
+    jain: jainOf(run),
+    utilization: utilizationOf(run),
+    meanPrimaryWaitMs: waits.length === 0 ? 0 : waits.reduce((sum, wait) => sum + wait, 0) / waits.length,
+  }
+}
+
+const waitFloorMs = 1_000
+
+const allRefusals = ({ refusals }: Metrics): number => refusals.primary + refusals.auxiliary
+
+export const compare = (own: Measured, oracle: Measured, naive: Measured): Ratios => ({
+  primaryWaitVsOracle: (own.meanPrimaryWaitMs + waitFloorMs) / (oracle.meanPrimaryWaitMs + waitFloorMs),
+  auxiliaryTokensVsOracle:
+    oracle.auxiliaryTokensServed === 0 ? 1 : own.auxiliaryTokensServed / oracle.auxiliaryTokensServed,
+  refusalsVsNaive: allRefusals(own) / Math.max(1, allRefusals(naive)),
+})

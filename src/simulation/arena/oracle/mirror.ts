@@ -1,0 +1,130 @@
+/**
+ * The provider as the oracle knows it: its rules, its state, and when the calls in flight will end.
+ * Persistent, so that a plan is tried on a copy that costs nothing. Chance (`overload`) is left out:
+ * the oracle knows the odds, not the draws.
+ */
+import {
+  allOf,
+  type Composite,
+  type CompositeState,
+  type Latency,
+  makeRule,
+  type RuleSpec,
+  type Statement,
+} from '../../../emulator/index.ts'
+
+/** What matters of a call to the limits. */
+export interface Load {
+  readonly inputTokens: number
+  readonly outputTokens: number
+}
+
+interface Flight extends Load {
+  readonly endsAtMs: number
+}
+
+export interface Mirror {
+  readonly state: CompositeState
+  /** Soonest end first. Empty when no rule looks at how calls end. */
+  readonly flights: ReadonlyArray<Flight>
+}
+
+export interface MirrorOptions {
+  readonly rules: ReadonlyArray<RuleSpec>
+  readonly states: Statement | null
+  readonly latency: Latency
+  readonly seed: number
+}
+
+/** Rules that free or charge something when a call ends. */
+const endingsMatterTo: ReadonlySet<string> = new Set(['concurrency', 'output-tokens-per-minute'])
+
+export class MirrorRules {
+  readonly #rules: Composite
+  readonly #latency: Latency
+  readonly #endingsMatter: boolean
+  readonly #scarce: 'places' | 'output' | 'requests'
+  readonly initial: Mirror
+
+  constructor({ rules, states, latency, seed }: MirrorOptions) {
+    const certain = rules.filter(({ rule }) => rule !== 'overload')
+    this.#rules = allOf(certain.map((spec) => makeRule(spec, states ?? undefined)))
+    this.#latency = latency
+    this.#endingsMatter = certain.some(({ rule }) => endingsMatterTo.has(rule))
+    const has = (name: string): boolean => certain.some(({ rule }) => rule === name)
+    this.#scarce = has('concurrency') ? 'places' : has('output-tokens-per-minute') ? 'output' : 'requests'
+    this.initial = { state: this.#rules.initial(seed), flights: [] }
+  }
+
+  /** Lets the calls end that will have ended by `atMs`. */
+  advance(mirror: Mirror, atMs: number): Mirror {
+    let { state } = mirror
+    let ended = 0
+    for (const flight of mirror.flights) {
+      if (flight.endsAtMs > atMs) break
+      state = this.#ended(state, flight)
+      ended += 1
+    }
+    return ended === 0 ? mirror : { state, flights: mirror.flights.slice(ended) }
+  }
+
+  /** The provider after it took the call; null when it would refuse it. `mirror` has been advanced to `atMs`. */
+  accept(mirror: Mirror, load: Load, atMs: number): Mirror | null {
+    const answer = this.#rules.check(mirror.state, {
+      atMs: Math.floor(atMs),
+      inputTokens: load.inputTokens,
+      maxOutputTokens: load.outputTokens,
+    })
+    if (!answer.accepted) return null
+    if (!this.#endingsMatter) return { state: answer.state, flights: mirror.flights }
+    const flight = { ...load, endsAtMs: this.endsAtMs(load, atMs) }
+    const place = mirror.flights.findIndex(({ endsAtMs }) => endsAtMs > flight.endsAtMs)
+    const flights = place < 0 ? [...mirror.flights, flight] : mirror.flights.toSpliced(place, 0, flight)
+    return { state: answer.state, flights }
+  }
+
+  /** First time from `atMs` at which the call would be taken if nothing else were sent; null when never. */
+  acceptsAtMs(mirror: Mirror, load: Load, atMs: number): number | null {
+    let { state } = mirror
+    let fromMs = Math.ceil(atMs)
+    for (const flight of mirror.flights) {
+      const acceptsAt = this.#acceptsAtMs(state, load, fromMs)
+      if (acceptsAt !== null && acceptsAt < flight.endsAtMs) return acceptsAt
+      state = this.#ended(state, flight)
+      fromMs = Math.max(fromMs, Math.ceil(flight.endsAtMs))
+    }
+    return this.#acceptsAtMs(state, load, fromMs)
+  }
+
+  /** What a call is worth where input tokens are not what is short: its input tokens per what it takes of that. */
+  worthOf(load: Load): number {
+    if (this.#scarce === 'places') return load.inputTokens / Math.max(1, this.endsAtMs(load, 0))
+    return this.#scarce === 'output' ? load.inputTokens / (1 + load.outputTokens) : load.inputTokens
+  }
+
+  /** Input tokens that one call could have now. */
+  roomTokens(mirror: Mirror, atMs: number): number {
+    return this.#rules.ceiling(mirror.state, Math.floor(atMs))
+  }
+
+  endsAtMs(load: Load, atMs: number): number {
+    return Math.floor(atMs) + this.#latency.firstTokenMs + this.#latency.perOutputTokenMs * load.outputTokens
+  }
+
+  #acceptsAtMs(state: CompositeState, load: Load, atMs: number): number | null {
+    return this.#rules.acceptsAtMs(state, {
+      atMs,
+      inputTokens: load.inputTokens,
+      maxOutputTokens: load.outputTokens,
+    })
+  }
+
+  #ended(state: CompositeState, { endsAtMs, inputTokens, outputTokens }: Flight): CompositeState {
+    return this.#rules.complete(state, {
+      atMs: Math.floor(endsAtMs),
+      inputTokens,
+      actualInputTokens: inputTokens,
+      outputTokens,
+    })
+  }
+}

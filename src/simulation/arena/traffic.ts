@@ -1,0 +1,131 @@
+/**
+ * The clients of a scenario. What they ask for depends on the scenario and its seed alone: the
+ * n-th call of a worker has the same size under every policy, however late it comes.
+ */
+import type { Timeline } from '../timeline.ts'
+import type { SimulatedCall } from '../world.ts'
+import type { Scenario, Stream } from './scenario.ts'
+import { drawTokens, sequenceOf } from './size.ts'
+import { rowsOf, type Traces } from './trace.ts'
+
+/** Hands a call over; `ended` is told once, with whether the client gave up. */
+export type Submit = (call: SimulatedCall, ended: (failed: boolean) => void) => void
+
+/** A worker whose call failed thinks this long before it goes on, ms: nobody loops on an error without a pause. */
+export const pauseAfterFailureMs = 1_000
+
+/**
+ * Starts every client. Calls that come by the clock stop at the scenario's duration; auxiliary
+ * workers in a closed loop go on until nobody runs the timeline, so that primaries that still wait
+ * then meet the same traffic.
+ */
+export const startTraffic = (
+  scenario: Scenario,
+  traces: Traces,
+  timeline: Timeline,
+  submit: Submit,
+): void => {
+  for (const [index, stream] of scenario.traffic.entries()) {
+    if (stream.arrival.kind === 'closed-loop') {
+      for (let worker = 0; worker < stream.arrival.workers; worker += 1) {
+        startWorker({ scenario, stream, index, worker, timeline, submit })
+      }
+    } else {
+      for (const arrival of arrivalsOf(scenario, stream, index, traces)) {
+        if (arrival.atMs >= scenario.durationMs) break
+        timeline.at(arrival.atMs, () => submit(arrival.call, () => {}))
+      }
+    }
+  }
+}
+
+const callOf = (
+  stream: Stream,
+  id: string,
+  { inputTokens, outputTokens }: { inputTokens: number; outputTokens: number },
+): SimulatedCall => ({
+  id,
+  lane: stream.lane,
+  priorityClass: stream.priorityClass,
+  principal: stream.principal,
+  inputTokens,
+  outputTokens,
+})
+
+const drawSizes = ({ inputTokens, outputTokens }: Stream, random: () => number) => ({
+  inputTokens: drawTokens(inputTokens ?? 0, random),
+  outputTokens: drawTokens(outputTokens ?? 0, random),
+})
+
+interface Worker {
+  readonly scenario: Scenario
+  readonly stream: Stream
+  readonly index: number
+  readonly worker: number
+  readonly timeline: Timeline
+  readonly submit: Submit
+}
+
+const startWorker = ({ scenario, stream, index, worker, timeline, submit }: Worker): void => {
+  const random = sequenceOf(scenario.seed, index, worker)
+  let made = 0
+  const next = (): void => {
+    const atMs = timeline.now()
+    if (stream.lane === 'primary' && atMs >= scenario.durationMs) return
+    const call = callOf(stream, `${index}/${worker}/${made++}`, drawSizes(stream, random))
+    submit(call, (failed) => {
+      // At least a millisecond between two calls, or calls that take no time would stop it.
+      const pauseMs = failed ? pauseAfterFailureMs : timeline.now() > atMs ? 0 : 1
+      timeline.after(pauseMs, next)
+    })
+  }
+  timeline.at(0, next)
+}
+
+export interface TimedCall {
+  readonly atMs: number
+  readonly call: SimulatedCall
+}
+
+/** The calls of a stream that come by the clock, in their order. */
+export const arrivalsOf = (
+  scenario: Scenario,
+  stream: Stream,
+  index: number,
+  traces: Traces,
+): ReadonlyArray<TimedCall> => {
+  const { arrival } = stream
+  const random = sequenceOf(scenario.seed, index, 0)
+  if (arrival.kind === 'trace') {
+    const { principals = 1 } = arrival
+    return rowsOf(arrival, traces).map((row, made) => {
+      const own = drawSizes(stream, random)
+      const sizes = {
+        inputTokens: stream.inputTokens === null ? row.inputTokens : own.inputTokens,
+        outputTokens: stream.outputTokens === null ? row.outputTokens : own.outputTokens,
+      }
+      const principal = principals === 1 ? stream.principal : `${stream.principal}-${(made % principals) + 1}`
+      return { atMs: row.atMs, call: callOf({ ...stream, principal }, `${index}/0/${made}`, sizes) }
+    })
+  }
+  return timesOf(scenario, stream, sequenceOf(scenario.seed, index, 1)).map((atMs, made) => ({
+    atMs,
+    call: callOf(stream, `${index}/0/${made}`, drawSizes(stream, random)),
+  }))
+}
+
+const timesOf = (
+  { durationMs }: Scenario,
+  { arrival }: Stream,
+  random: () => number,
+): ReadonlyArray<number> => {
+  if (arrival.kind === 'at') return [...arrival.atMs].sort((one, other) => one - other)
+  if (arrival.kind !== 'poisson' || arrival.perMinute === 0) return []
+  const times: number[] = []
+  let atMs = 0
+  for (;;) {
+    atMs += (-Math.log(1 - random()) * 60_000) / arrival.perMinute
+    if (atMs >= durationMs) return times
+    times.push(Math.round(atMs))
+  }
+}
