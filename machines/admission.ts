@@ -21,6 +21,7 @@ import {
   isReady,
   leaveBacklog,
   nextAuxiliary,
+  nextThatFits,
   ringFront,
   served,
   unservedSince,
@@ -231,11 +232,13 @@ const passPrimaries = (draft: Draft): void => {
 /** How often a head that does not fit yet is passed over before its room is kept for it. */
 const maxBypass = 2
 
-/** Takes the head's turn away for another, at most `maxBypass` times for the same head. */
-const passOver = (draft: Draft, head: Waiting): Waiting | null => {
+/** Whose turn it is, or, at most `maxBypass` times for the same head that does not fit, somebody else who fits. */
+const chooseAuxiliary = (draft: Draft, fits: (waiting: Waiting) => boolean): Waiting | null => {
+  const head = nextAuxiliary(draft)
+  if (head === null || fits(head)) return head
   const before = draft.bypass?.callId === head.call.id ? draft.bypass.count : 0
   if (before >= maxBypass) return null
-  const other = nextAuxiliary(draft, (waiting) => auxiliaryMisfit(draft, waiting) !== null)
+  const other = nextThatFits(draft, fits)
   if (other !== null) draft.bypass = { callId: head.call.id, count: before + 1 }
   return other
 }
@@ -259,9 +262,7 @@ const passAuxiliaries = (draft: Draft): void => {
   if (wanted && !(metered && overdue(draft))) return
   while (draft.ring.size > 0 && auxiliaryObstacle(draft) === null) {
     if (metered && (!paceAllowsDrain(draft) || (wanted && quantumSpent(draft)))) return
-    const head = nextAuxiliary(draft)
-    if (head === null) return
-    const chosen = auxiliaryMisfit(draft, head) === null ? head : passOver(draft, head)
+    const chosen = chooseAuxiliary(draft, (waiting) => auxiliaryMisfit(draft, waiting) === null)
     if (chosen === null) return
     served(draft, chosen)
     if (draft.foregroundActive) endTurn(draft)
@@ -302,11 +303,11 @@ export const lend = (draft: Draft, parentId: string): void => {
 /** Looks at the head primary again, and lets auxiliaries warm the ceiling up for it where the ramp plans so. */
 const passQuiet = (draft: Draft): void => {
   draft.ramp = ramp.review(draft.ramp, draft.at)
-  const fairMisfit = (waiting: Waiting) => auxiliaryMisfit(draft, waiting) !== null
-  const coldMisfit = ({ call }: Waiting) => draft.at < pacing.warmFromMs(paceOf(draft, call.priorityClass))
+  const fits = (waiting: Waiting) => auxiliaryMisfit(draft, waiting) === null
+  const warms = ({ call }: Waiting) => draft.at >= pacing.warmFromMs(paceOf(draft, call.priorityClass))
   for (let warmth = ramp.warmth(draft.ramp, draft.at); warmth !== null; ) {
     if (draft.ring.size === 0 || auxiliaryObstacle(draft) !== null) break
-    const chosen = nextAuxiliary(draft, warmth === 'warm-up' ? coldMisfit : fairMisfit)
+    const chosen = chooseAuxiliary(draft, warmth === 'warm-up' ? warms : fits)
     if (chosen === null) break
     served(draft, chosen)
     grant(draft, chosen, warmth)

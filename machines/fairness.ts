@@ -101,14 +101,8 @@ const rotate = (draft: Draft, name: string, principal: Principal): void => {
 const atQuota = (policy: Policy, principal: Principal): boolean =>
   policy.principalQuota !== null && principal.inFlight >= policy.principalQuota
 
-/**
- * The call whose turn it is, or null when nobody may take one. `skip` passes over calls that do
- * not fit now (see the bypass in `admission.ts`); they keep their turn.
- */
-export const nextAuxiliary = (
-  draft: Draft,
-  skip: (waiting: Waiting) => boolean = () => false,
-): Waiting | null => {
+/** The call whose turn it is, or null when nobody may take one. */
+export const nextAuxiliary = (draft: Draft): Waiting | null => {
   let unable = 0
   for (let turn = 0; unable < draft.ring.size; turn += 1) {
     const name = peek(draft.ring) as string
@@ -117,7 +111,7 @@ export const nextAuxiliary = (
     if (found === null)
       throw new Error(`scope ${draft.scope}: principal ${name} is in the ring without a backlog`)
     const trimmed = found.queue === principal.queue ? principal : { ...principal, queue: found.queue }
-    if (atQuota(draft.policy, principal) || skip(found.head)) {
+    if (atQuota(draft.policy, principal)) {
       draft.ring = push(pop(draft.ring), name)
       unable += 1
       continue
@@ -130,6 +124,17 @@ export const nextAuxiliary = (
     rotate(draft, name, trimmed)
     // Calls far above the quantum: many whole rounds in one step.
     if (turn > 0 && turn % draft.ring.size === 0) skipRounds(draft)
+  }
+  return null
+}
+
+/** The first in the order of turns whose head fits and is covered; everybody else keeps place and turn. */
+export const nextThatFits = (draft: Draft, fits: (waiting: Waiting) => boolean): Waiting | null => {
+  for (let rest = draft.ring; rest.size > 0; rest = pop(rest)) {
+    const principal = lookup(draft.principals, peek(rest) as string) as Principal
+    const found = headOf(draft, principal.queue)
+    if (found === null || atQuota(draft.policy, principal)) continue
+    if (principal.deficitTokens >= costOf(found.head) && fits(found.head)) return found.head
   }
   return null
 }
@@ -160,7 +165,7 @@ export const served = (draft: Draft, waiting: Waiting): void => {
   const before = lookup(draft.principals, name) as Principal
   const principal: Principal = {
     ...before,
-    queue: pop(before.queue),
+    queue: pop(headOf(draft, before.queue)?.queue ?? before.queue),
     waiting: before.waiting - 1,
     inFlight: before.inFlight + 1,
     deficitTokens: before.deficitTokens - costOf(waiting),

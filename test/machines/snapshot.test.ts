@@ -1,0 +1,97 @@
+/** The codec of a scope: plain JSON, equal for equal scopes, and closed to what it does not know. */
+import { describe, expect, it } from 'vitest'
+import { createActor } from 'xstate'
+import { providerScope, SnapshotUnreadable, snapshotVersion } from '../../machines/index.ts'
+import { decodeScope, type EncodedScope, encodeScope } from '../../machines/snapshot.ts'
+import { refusalOf, Story } from './story.ts'
+
+/** A scope in the middle of everything. */
+const rich = (): Story => {
+  const story = new Story({
+    capacity: 4,
+    reserve: 1,
+    limits: { inputTokensPerMinute: 500_000 },
+    weights: { a: 2 },
+  })
+  story.auxiliary('a1', { inputTokens: 50_000, principal: 'a', deadlineAt: story.at + 500_000 })
+  story.auxiliary('child', { parentId: 'a1', principal: 'a' })
+  story.auxiliary('child-2', { parentId: 'a1', principal: 'a' })
+  story.primary('p1', { inputTokens: 180_000, dependsOn: ['never'] })
+  story.pass(1_000)
+  story.auxiliary('b1', { inputTokens: 70_000, principal: 'b' })
+  story.primary('p2', { dependsOn: ['b1'], priorityClass: 'hydration' })
+  story.settle('a1', 'completed', { inputTokens: 60_000, outputTokens: 10 })
+  story.tell({ type: 'turn.began', turnId: 't', betweenRounds: 'hold' })
+  story.refuse(
+    'p1',
+    refusalOf('acceleration', { retryAfterMs: 3_000, facts: { currentLimit: 9, nextLimit: 11 } }),
+  )
+  story.tell({ type: 'foreground.changed', active: true })
+  return story
+}
+
+const encoded = (): EncodedScope => encodeScope(rich().context)
+
+describe('a snapshot', () => {
+  it('is JSON, and gives the same bytes again', () => {
+    const text = JSON.stringify(encoded())
+    expect(JSON.stringify(encodeScope(decodeScope(JSON.parse(text))))).toBe(text)
+  })
+
+  it('gives back a scope that decides the same from there on', () => {
+    const [one, other] = [rich(), rich().restarted()]
+    for (const story of [one, other]) {
+      story.settle('child')
+      story.pass(90_000)
+      story.tell({ type: 'turn.ended', turnId: 't' })
+      story.settle('b1')
+      story.pass(60_000)
+    }
+    expect(JSON.stringify(encodeScope(other.context))).toBe(JSON.stringify(encodeScope(one.context)))
+  })
+
+  it('names its version', () => {
+    expect(encoded().version).toBe(snapshotVersion)
+  })
+
+  it.each([
+    [
+      'a newer version',
+      { version: snapshotVersion + 1 },
+      `version ${snapshotVersion + 1} is not among those known here (1 to ${snapshotVersion})`,
+    ],
+    ['version 0', { version: 0 }, 'version 0 is not among those known here'],
+    ['no version', { version: undefined }, 'version undefined is not among'],
+    ['a state that nobody knows', { state: 'paused' }, 'snapshot.state'],
+    ['a time that is no number', { at: 'now' }, 'snapshot.at'],
+    ['a policy out of range', { policy: { capacity: -1 } }, 'snapshot.policy.capacity'],
+    ['no list of waiting calls', { waiting: 'none' }, 'snapshot.waiting'],
+    ['a waiting call without a call', { waiting: [{ seq: 1 }] }, 'snapshot.waiting.0.call'],
+    [
+      'a call in flight of a lane that nobody knows',
+      { inFlight: [{ seq: 1, call: { lane: 'fast' } }] },
+      'snapshot.inFlight.0.call',
+    ],
+  ])('with %s is refused, by name', (_, fault, named) => {
+    const bad = { ...encoded(), ...fault }
+    expect(() => decodeScope(bad)).toThrow(SnapshotUnreadable)
+    expect(() => decodeScope(bad)).toThrow(named)
+  })
+
+  it.each([null, undefined, 7, 'text'])('that is %s is refused', (value) => {
+    expect(() => decodeScope(value)).toThrow(SnapshotUnreadable)
+  })
+
+  it('that is unreadable leaves an actor with that error, and without a scope', () => {
+    const snapshot = { status: 'active', scope: { ...encoded(), version: 99 } } as never
+    const actor = createActor(providerScope, { input: { scope: 'test' }, snapshot })
+    expect(actor.getSnapshot().status).toBe('error')
+    expect(actor.getSnapshot().error).toBeInstanceOf(SnapshotUnreadable)
+  })
+
+  it('of an older scope lacks new counters: they begin at 0', () => {
+    const { counters: _, ...rest } = encoded()
+    const context = decodeScope({ ...rest, counters: {} })
+    expect(context.counters.submitted).toBe(0)
+  })
+})

@@ -1,0 +1,231 @@
+/** Nothing waits or runs for ever: every bound ends in an outcome with a name, at its millisecond. */
+import { describe, expect, it } from 'vitest'
+import { Story } from './story.ts'
+
+const policy = {
+  capacity: 1,
+  primaryPendingTimeoutMs: 20_000,
+  primaryActiveTimeoutMs: 30_000,
+  auxiliaryPendingTimeoutMs: 50_000,
+  auxiliaryActiveTimeoutMs: 70_000,
+  maxDeferralMs: 600_000,
+} as const
+
+const lanes = ['primary', 'auxiliary'] as const
+
+describe('a call', () => {
+  it.each(lanes)('that waits (%s) expires after its pending timeout', (lane) => {
+    const story = new Story({ ...policy, primaryActiveTimeoutMs: 600_000 })
+    story.primary('running')
+    story.submit({ id: 'w', lane })
+    const boundMs = lane === 'primary' ? 20_000 : 50_000
+    expect(story.pass(boundMs - 1)).toEqual([])
+    expect(story.pass(1)).toEqual(['expire w: pending-timeout'])
+    expect(story.waiting).toEqual([])
+  })
+
+  it.each(lanes)('that runs (%s) expires after its active timeout, and its place is free', (lane) => {
+    const story = new Story(policy)
+    story.submit({ id: 'r', lane })
+    story.submit({ id: 'next', lane, deadlineAt: null })
+    const boundMs = lane === 'primary' ? 30_000 : 70_000
+    story.change({ primaryPendingTimeoutMs: 600_000, auxiliaryPendingTimeoutMs: 600_000 })
+    expect(story.pass(boundMs - 1)).toEqual([])
+    expect(story.pass(1)).toContain('expire r: active-timeout')
+    expect(story.running).toEqual(['next'])
+  })
+
+  it('waiting and running are bounded apart: a wait does not shorten the run', () => {
+    const story = new Story(policy)
+    story.primary('first')
+    story.primary('second')
+    story.pass(19_000)
+    story.settle('first')
+    expect(story.pass(29_999)).toEqual([])
+    expect(story.pass(1)).toEqual(['expire second: active-timeout'])
+  })
+
+  it.each([
+    ['waits', 'w'],
+    ['runs', 'r'],
+  ])('that %s when its own deadline passes expires then, whatever the policy', (_, id) => {
+    const story = new Story(policy)
+    const deadlineAt = story.at + 5_000
+    story.auxiliary('r', id === 'r' ? { deadlineAt } : {})
+    story.auxiliary('w', id === 'w' ? { deadlineAt } : {})
+    expect(story.pass(4_999)).toEqual([])
+    expect(story.pass(1)).toContain(`expire ${id}: deadline`)
+  })
+
+  it('whose answer comes in the very moment of its deadline counts as answered', () => {
+    const story = new Story(policy)
+    story.auxiliary('r', { deadlineAt: story.at + 5_000 })
+    story.at += 5_000
+    expect(story.settle('r')).toEqual([])
+    expect(story.context.counters).toMatchObject({ completed: 1, expired: 0 })
+  })
+
+  it('whose deadline has passed when it comes does not run', () => {
+    const story = new Story(policy)
+    expect(story.auxiliary('late', { deadlineAt: story.at })).toEqual(['expire late: deadline'])
+    expect(story.running).toEqual([])
+  })
+
+  it('that has ended is not ended again by its deadline', () => {
+    const story = new Story(policy)
+    story.auxiliary('a', { deadlineAt: story.at + 5_000 })
+    story.settle('a')
+    expect(story.pass(100_000)).toEqual([])
+    expect(story.context.counters.expired).toBe(0)
+  })
+
+  it('that expired answers too late: that is counted, and frees no place twice', () => {
+    const story = new Story(policy)
+    story.auxiliary('a')
+    story.auxiliary('b')
+    story.auxiliary('c')
+    story.change({ auxiliaryPendingTimeoutMs: 600_000 })
+    story.pass(70_000)
+    expect(story.running).toEqual(['b'])
+    expect(story.settle('a')).toEqual([])
+    expect(story.running).toEqual(['b'])
+    expect(story.context.counters.lateSettlements).toBe(1)
+  })
+
+  it('that expires while others wait for it lets them go', () => {
+    const story = new Story(policy)
+    story.auxiliary('summary')
+    story.primary('p', { dependsOn: ['summary'] })
+    story.change({ primaryPendingTimeoutMs: 600_000 })
+    story.pass(70_000)
+    expect(story.running).toEqual(['p'])
+  })
+
+  it('keeps the age of its first submission through a refusal', () => {
+    const story = new Story({ ...policy, pacingBaseMs: 40_000, pacingMaxMs: 40_000 })
+    story.auxiliary('a')
+    story.pass(31_000)
+    story.refuse('a')
+    const [decided] = story.pass(19_000)
+    expect(decided).toBe('expire a: pending-timeout')
+  })
+})
+
+describe('patience with auxiliaries in flight', () => {
+  it.each([
+    [
+      'settle, then proceed',
+      { inFlight: 'settle', afterPatience: 'proceed' },
+      10_000,
+      ['release p: primary'],
+    ],
+    ['settle, then cancel', { inFlight: 'settle', afterPatience: 'cancel' }, 10_000, ['cancel a: preempted']],
+    ['cancel at once', { inFlight: 'cancel' }, 0, []],
+  ] as const)('%s', (_, over, patienceMs, decided) => {
+    const story = new Story({ capacity: 2, reserve: 0, patienceMs: 10_000, ...over })
+    story.auxiliary('a')
+    story.primary('p')
+    expect(story.pass(Math.max(0, patienceMs - 1))).toEqual([])
+    expect(story.pass(1)).toEqual(decided)
+  })
+
+  it('an auxiliary that was asked back and answers keeps its place and its age', () => {
+    const story = new Story({ capacity: 2, reserve: 0, inFlight: 'cancel' })
+    story.auxiliary('a')
+    expect(story.primary('p')).toEqual(['cancel a: preempted', 'defer p: auxiliaries-in-flight'])
+    expect(story.settle('a', 'cancelled')).toEqual(['release p: primary', 'defer a: preempted'])
+    expect(story.settle('p')).toEqual(['release a: drain'])
+  })
+
+  it('one that completes all the same has completed', () => {
+    const story = new Story({ capacity: 2, reserve: 0, inFlight: 'cancel' })
+    story.auxiliary('a')
+    story.primary('p')
+    expect(story.settle('a')).toEqual(['release p: primary'])
+    expect(story.context.counters.completed).toBe(1)
+  })
+
+  it('one that does not answer is abandoned after graceMs, and the primary goes', () => {
+    const story = new Story({ capacity: 2, reserve: 0, inFlight: 'cancel', graceMs: 5_000 })
+    story.auxiliary('a')
+    story.primary('p')
+    expect(story.pass(4_999)).toEqual([])
+    expect(story.pass(1)).toEqual(['expire a: abandoned', 'release p: primary'])
+    expect(story.context.counters.abandoned).toBe(1)
+  })
+
+  it('tolerates as many as the policy says', () => {
+    const story = new Story({ capacity: 4, reserve: 0, toleratedInFlight: 1, patienceMs: 600_000 })
+    story.auxiliary('a')
+    expect(story.primary('p')).toEqual(['admit p: primary'])
+    story.settle('p')
+    story.auxiliary('b')
+    expect(story.primary('q')).toEqual(['defer q: auxiliaries-in-flight'])
+    expect(story.settle('a')).toEqual(['release q: primary'])
+  })
+})
+
+describe('attempts', () => {
+  it('end after maxAttempts refusals, with a name', () => {
+    const story = new Story({ capacity: 1, maxAttempts: 3, pacingBaseMs: 1, pacingMaxMs: 1 })
+    story.auxiliary('a')
+    for (let attempt = 1; attempt < 3; attempt += 1) {
+      expect(story.refuse('a')).toEqual(['defer a: refused-by-provider'])
+      story.pass(10)
+    }
+    expect(story.refuse('a')).toEqual(['reject a: attempts-exhausted'])
+  })
+
+  it('end at once where waiting does not mend it', () => {
+    const story = new Story()
+    story.auxiliary('a')
+    const evidence = {
+      kind: 'quota-exhausted',
+      scope: 'credential',
+      retryAfterMs: null,
+      retryable: false,
+      facts: {},
+    } as const
+    expect(story.refuse('a', evidence)).toEqual(['reject a: not-retryable'])
+  })
+
+  it('end with a refusal after acceptance: what was streamed cannot be taken back', () => {
+    const story = new Story()
+    story.auxiliary('a')
+    story.accept('a')
+    expect(story.refuse('a')).toEqual(['reject a: attempts-exhausted'])
+  })
+
+  it('hours are waited without a timer that is hours long, and a primary expires by its own bound meanwhile', () => {
+    const story = new Story({ ...policy, primaryPendingTimeoutMs: 20_000 })
+    story.tell({
+      type: 'provider.evidence',
+      evidence: {
+        kind: 'tokens-per-day',
+        scope: 'credential',
+        retryAfterMs: 277_403_000,
+        retryable: true,
+        facts: {},
+      },
+    })
+    expect(story.primary('p')).toEqual(['defer p: provider-wait'])
+    expect(story.pass(20_000)).toEqual(['expire p: pending-timeout'])
+  })
+})
+
+describe('a clock that goes back', () => {
+  it('does not take time back: what was due stays due, and nothing happens twice', () => {
+    const story = new Story(policy)
+    story.primary('running')
+    story.auxiliary('w')
+    story.at += 10_000
+    story.withdraw('nobody')
+    story.at -= 9_000
+    story.withdraw('nobody')
+    expect(story.context.at).toBe(1_010_000)
+    story.at = 1_030_000
+    expect(story.tell({ type: 'clock.woke' })).toContain('expire running: active-timeout')
+    story.at = 1_000_000
+    expect(story.tell({ type: 'clock.woke' })).toEqual([])
+  })
+})
