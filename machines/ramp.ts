@@ -195,7 +195,7 @@ const quietPlan = (
   refusals: number,
 ): RampPlan => {
   const { atMs, tokens, statedLimit, trailingTokens } = refusal
-  const before = ramp.plan?.kind === 'quiet' ? ramp.plan : null
+  const before = ramp.plan?.kind === 'quiet' && atMs < ramp.plan.quietUntilMs ? ramp.plan : null
   const quietUntilMs = before?.quietUntilMs ?? atMs + quietWindowMs
   // A stated ceiling says how far the trailing minute has to empty.
   const stated = statedLimit !== null && statedLimit >= tokens && trailingTokens > statedLimit - tokens
