@@ -8,13 +8,22 @@ import { demoVerb } from './demo.ts'
 import { explainVerb } from './explain.ts'
 import { lineOf } from './failure.ts'
 import { journalVerb } from './journal.ts'
+import { releaseVerb } from './release.ts'
 import { serveVerb } from './serve.ts'
 import { simulateVerb } from './simulate.ts'
 import { version } from './version.ts'
 
 // A new verb is a file beside this one and a name in this list. What it needs to run it imports when it
 // runs, so that no verb pays for another.
-const verbs = [serveVerb, demoVerb, simulateVerb, explainVerb, journalVerb, classifyVerb] as const
+const verbs = [
+  serveVerb,
+  demoVerb,
+  simulateVerb,
+  explainVerb,
+  releaseVerb,
+  journalVerb,
+  classifyVerb,
+] as const
 
 const program = Command.make('rightofway').pipe(
   Command.withDescription('The primary LLM call has the right of way; background calls get their share.'),

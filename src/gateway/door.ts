@@ -14,17 +14,21 @@ import { keyOf } from './credential.ts'
 import type { EstimateReading, TokenEstimator } from './estimator.ts'
 import { forward } from './forward.ts'
 import { requestFields } from './forward-headers.ts'
-import { modelOf } from './model-of.ts'
+import { modelOf, textMember } from './model-of.ts'
+import { isOperator, releaseScope } from './operator.ts'
 import {
   badRequest,
   closing,
   encodedBody,
   fault,
   full,
+  journalFailed,
   notFound,
+  notOperator,
   type Problem,
   sendProblem,
   tooLarge,
+  unknownScope,
 } from './problem.ts'
 import { LimitReader } from './reading.ts'
 import type { ScopeFinder } from './scopes.ts'
@@ -41,6 +45,7 @@ export interface DoorPorts {
   /** What the estimator has learned, by scope; null when it does not tell. */
   readonly estimates: () => Readonly<Record<string, EstimateReading>> | null
   readonly counters: Counters
+  readonly operatorToken: string
   readonly bodyLimitBytes: number
   readonly heldBodiesLimitBytes: number
 }
@@ -111,8 +116,9 @@ export class Door {
   #route(request: IncomingMessage, response: ServerResponse): void {
     const url = request.url ?? '/'
     const path = url.split('?', 1)[0]
-    if (path === '/healthz') return sendJson(response, { status: this.#closing ? 'closing' : 'ok' })
+    if (path === '/healthz') return this.#health(response)
     if (path === '/lanes') return sendJson(response, this.#lanes())
+    if (path === '/lanes/release' && request.method === 'POST') return this.#release(request, response)
     const route = this.#ports.router.route(url)
     if (route === null) return this.#refuse(request, response, notFound(this.#ports.router.routes))
     if (this.#closing) return sendProblem(response, closing, { connection: 'close' })
@@ -127,6 +133,34 @@ export class Door {
       this.#guarded(response, () => {
         if (body === 'too-large') this.#refuse(request, response, tooLarge(bodyLimitBytes))
         else this.#admit(route, request, response, body)
+      }),
+    )
+  }
+
+  #health(response: ServerResponse): void {
+    const { failure } = this.#ports.host.kernel
+    if (failure !== null) return sendProblem(response, journalFailed(failure.message))
+    sendJson(response, { status: this.#closing ? 'closing' : 'ok' })
+  }
+
+  /** `{"scope": name}`, from the operator: ends the waits that the provider imposed. */
+  #release(request: IncomingMessage, response: ServerResponse): void {
+    const { host, operatorToken } = this.#ports
+    if (!isOperator(request, operatorToken)) return this.#refuse(request, response, notOperator)
+    readBody(request, 65_536, (body) =>
+      this.#guarded(response, () => {
+        const scope = body === 'too-large' ? null : textMember(body, 'scope')
+        if (scope === null) {
+          const problem = {
+            field: 'scope',
+            expected: 'the name of a scope, as a JSON string',
+            got: 'nothing of the kind',
+          }
+          return sendProblem(response, badRequest([problem]))
+        }
+        const release = releaseScope(host, scope)
+        if ('unknown' in release) sendProblem(response, unknownScope(release.unknown, release.known))
+        else sendJson(response, release)
       }),
     )
   }

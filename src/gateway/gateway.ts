@@ -10,6 +10,7 @@ import { type GatewayConfig, policyFinder } from './config.ts'
 import { type Counters, makeCounters } from './counters.ts'
 import { Door } from './door.ts'
 import { type BytesEstimator, makeBytesEstimator, type TokenEstimator } from './estimator.ts'
+import { operatorToken } from './operator.ts'
 import { makeScopeFinder } from './scopes.ts'
 import { makeTransport, type Transport } from './transport.ts'
 import { emulatorUpstreams, makeRouter } from './upstreams.ts'
@@ -68,6 +69,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     estimator: options.estimator ?? (own as BytesEstimator),
     estimates: () => own?.readings() ?? null,
     counters,
+    operatorToken: operatorToken(secret),
     bodyLimitBytes: config.bodyLimitBytes,
     heldBodiesLimitBytes: config.heldBodiesLimitBytes,
   })

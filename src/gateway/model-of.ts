@@ -41,8 +41,11 @@ const decoded = (segment: string): string => {
 }
 
 /** The text of the first top-level `model` member. Null when there is none, it is no text, or the bytes are no object. */
-export const modelIn = (body: Buffer): string | null => {
-  const valueAt = memberAt(body, 'model')
+export const modelIn = (body: Buffer): string | null => textMember(body, 'model')
+
+/** The text of the first top-level member `name`; null when there is none, or it is no text. */
+export const textMember = (body: Buffer, name: string): string | null => {
+  const valueAt = memberAt(body, name)
   return valueAt === null ? null : textAt(body, valueAt)
 }
 

@@ -74,6 +74,33 @@ export const notFound = (routes: ReadonlyArray<string>): Problem => ({
   members: { routes },
 })
 
+export const notOperator: Problem = {
+  name: 'not-operator',
+  status: 403,
+  title: 'Only the operator may do this',
+  detail: "x-rightofway-operator does not carry this installation's token; 'rightofway release' sends it",
+  retryAfterS: null,
+  retryable: false,
+}
+
+export const unknownScope = (scope: string, known: ReadonlyArray<string>): Problem => ({
+  name: 'no-scope',
+  status: 404,
+  title: 'No such scope',
+  detail: `no scope is named ${JSON.stringify(scope.slice(0, 200))}; there are ${known.length === 0 ? 'none yet' : known.join(', ')}`,
+  retryAfterS: null,
+  retryable: false,
+})
+
+export const journalFailed = (problem: string): Problem => ({
+  name: 'journal-failed',
+  status: 503,
+  title: 'The journal has failed',
+  detail: `nothing is admitted any more: ${problem}; restart the gateway once the cause is mended`,
+  retryAfterS: null,
+  retryable: false,
+})
+
 export const tooLarge = (limitBytes: number): Problem => ({
   name: 'body-too-large',
   status: 413,

@@ -59,6 +59,8 @@ export const startUpstream = async (): Promise<ScriptedUpstream> => {
   }
 }
 
+export const secret = 'a secret of the tests'
+
 export interface Setting {
   readonly gateway: Gateway
   readonly host: LaneHost
@@ -103,7 +105,7 @@ export const startSetting = async (options: SettingOptions = {}): Promise<Settin
   const gateway = await startGateway({
     host,
     config,
-    secret: 'a secret of the tests',
+    secret,
     ...(transport === undefined ? {} : { transport }),
   })
   onTestFinished(async () => {

@@ -1,0 +1,78 @@
+/**
+ * The provider's side of I8: no dispatch without a durable record of it, and none of a call that
+ * was dispatched before unless its refusal or preemption was durable first.
+ */
+import type { Decision, ScopeEvent } from '../../../machines/index.ts'
+import type { StoredEntry } from '../../journal/journal.ts'
+import { InvariantBroken } from '../witness.ts'
+
+interface Standing {
+  /** Dispatches that are recorded. */
+  sent: number
+  /** Refusals and preemptions that are recorded, each of which allows one more. */
+  returned: number
+  /** Dispatches that the provider saw. */
+  seen: number
+  /** Recorded as dispatched, and not as ended or returned. */
+  under: boolean
+}
+
+export class Judge {
+  readonly #calls = new Map<string, Standing>()
+  readonly #dispatchesAgain = new Map<string, boolean>()
+
+  /** A durable entry. */
+  recorded({ scope, record }: StoredEntry): void {
+    const { event, decisions } = JSON.parse(record) as {
+      event: ScopeEvent
+      decisions: ReadonlyArray<Decision>
+    }
+    if (event.type === 'policy.changed') {
+      this.#dispatchesAgain.set(scope, event.policy.unknownAfterRestart === 'dispatchAgain')
+    }
+    if (event.type === 'call.dispatched') {
+      const standing = this.#standing(scope, event.callId)
+      standing.sent += 1
+      standing.under = true
+    }
+    const dispatchesAgain = this.#dispatchesAgain.get(scope) === true
+    for (const { callId, verdict } of decisions) {
+      if (verdict !== 'defer' && verdict !== 'release') continue
+      const standing = this.#standing(scope, callId)
+      // A call that was under way goes back to its place, which may come up in the same breath.
+      const settled = event.type === 'call.settled' && event.callId === callId
+      const recovered = event.type === 'host.recovered' && dispatchesAgain
+      if (!standing.under || !(settled || recovered)) continue
+      standing.returned += 1
+      standing.under = false
+    }
+  }
+
+  /** The provider sees a dispatch. */
+  dispatched(scope: string, callId: string): void {
+    const standing = this.#standing(scope, callId)
+    if (standing.sent <= standing.seen) {
+      throw new InvariantBroken(
+        'I8',
+        `${callId} was sent ${standing.seen + 1} times, recorded ${standing.sent}`,
+      )
+    }
+    if (standing.seen > 0 && standing.returned < standing.seen) {
+      const { seen, returned } = standing
+      throw new InvariantBroken(
+        'I8',
+        `${callId} was sent again after ${seen} dispatches, ${returned} returns`,
+      )
+    }
+    standing.seen += 1
+  }
+
+  #standing(scope: string, callId: string): Standing {
+    const key = `${scope} ${callId}`
+    const known = this.#calls.get(key)
+    if (known !== undefined) return known
+    const standing = { sent: 0, returned: 0, seen: 0, under: false }
+    this.#calls.set(key, standing)
+    return standing
+  }
+}
