@@ -4,6 +4,7 @@ import type { Call, Lane, PriorityClass } from './call.ts'
 import { initialCapacity, type LearnedCapacity } from './capacity.ts'
 import type { Decision, DeferReason, EpisodeSummary, GrantReason, ScopeState } from './decision.ts'
 import type { Outcome } from './event.ts'
+import type { EvidenceKind } from './evidence.ts'
 import type { Heap } from './heap.ts'
 import type { Pace } from './pacing.ts'
 import type { Policy } from './policy.ts'
@@ -137,6 +138,8 @@ export interface ScopeContext {
   /** Two generations of ended ids: looked up in both, the older one is dropped when the newer is full. */
   readonly ended: readonly [HashMap.HashMap<string, Ending>, HashMap.HashMap<string, Ending>]
   readonly counters: Counters
+  /** Refusals by what the provider named. */
+  readonly refusalsByKind: Readonly<Partial<Record<EvidenceKind, number>>>
   /** What the last event decided; replaced by the next event. */
   readonly decisions: ReadonlyArray<Decision>
   /** Summary of an episode that the last event ended. */
@@ -249,6 +252,7 @@ export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContex
   episode: null,
   ended: [HashMap.empty(), HashMap.empty()],
   counters: noCounters,
+  refusalsByKind: {},
   decisions: [],
   summary: null,
 })

@@ -305,6 +305,8 @@ export const settle = (draft: Draft, event: Settled): void => {
 /** A refusal before acceptance is evidence, not a result: the call keeps its place while it may succeed later. */
 const settleThrottled = (draft: Draft, flight: InFlight, evidence: Evidence | undefined): void => {
   count(draft, 'refusedByProvider')
+  const kind = evidence?.kind ?? 'unknown-rate-limit'
+  draft.refusalsByKind = { ...draft.refusalsByKind, [kind]: (draft.refusalsByKind[kind] ?? 0) + 1 }
   if (draft.episode !== null) draft.episode = { ...draft.episode, refusals: draft.episode.refusals + 1 }
   const retryable = evidence?.retryable ?? true
   const mayRetry = retryable && flight.stage !== 'accepted' && flight.attempts < draft.policy.maxAttempts

@@ -22,6 +22,7 @@ import {
   type Waiting,
 } from './context.ts'
 import type { ScopeState } from './decision.ts'
+import { evidenceKinds } from './evidence.ts'
 import { isReady } from './fairness.ts'
 import { add } from './heap.ts'
 import { decodeOrThrow, InvalidInput } from './invalid.ts'
@@ -68,6 +69,7 @@ export interface EncodedScope {
   readonly episode: ScopeContext['episode']
   readonly ended: readonly [Pairs<Ending>, Pairs<Ending>]
   readonly counters: Counters
+  readonly refusalsByKind: ScopeContext['refusalsByKind']
 }
 
 const byKey = <T>(map: HashMap.HashMap<string, T>): Array<readonly [string, T]> =>
@@ -118,6 +120,7 @@ export const encodeScope = (context: ScopeContext): EncodedScope => ({
   episode: context.episode,
   ended: [byKey(context.ended[0]), byKey(context.ended[1])],
   counters: context.counters,
+  refusalsByKind: ordered(evidenceKinds, context.refusalsByKind),
 })
 
 /** A snapshot that this version cannot read. */
@@ -197,6 +200,7 @@ export const decodeScope = (input: unknown): ScopeContext => {
     quantumEndedAt: encoded.quantumEndedAt,
     primaryGrantedAt: encoded.primaryGrantedAt,
     episode: encoded.episode,
+    refusalsByKind: encoded.refusalsByKind ?? {},
     ended: [HashMap.fromIterable(encoded.ended[0]), HashMap.fromIterable(encoded.ended[1])],
     expected: HashMap.fromIterable(encoded.expected),
     turns: HashMap.fromIterable(encoded.turns),

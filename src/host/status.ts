@@ -9,6 +9,8 @@ export interface LaneStatus {
   readonly inFlight: number
   /** Age of the call that has waited longest, milliseconds; null when none waits. */
   readonly longestWaitMs: number | null
+  /** Time since the grant of the call that has run longest, milliseconds; null when none runs. */
+  readonly longestActiveMs: number | null
 }
 
 /** What a scope is doing. Content-free: counts, times, names of states and reasons. */
@@ -29,6 +31,11 @@ export interface ScopeStatus {
   /** Most input tokens that were accepted within one minute. */
   readonly highestAcceptedTokens: number
   readonly lastRefusal: ScopeContext['ramp']['refusal']
+  /** What is done until a primary that was refused is tried again, and when that is; null when nothing is planned. */
+  readonly plan: ScopeContext['ramp']['plan']
+  /** Classes that back off. */
+  readonly pacing: ScopeContext['pacing']
+  readonly refusalsByKind: ScopeContext['refusalsByKind']
   readonly counters: ScopeContext['counters']
 }
 
@@ -39,7 +46,16 @@ const laneStatus = (context: ScopeContext, lane: Lane, inFlight: number, waiting
       if (call.call.lane === lane && call.submittedAt < oldest) oldest = call.submittedAt
     }
   }
-  return { waiting, inFlight, longestWaitMs: waiting > 0 ? context.at - oldest : null }
+  let earliest = Number.POSITIVE_INFINITY
+  for (const flight of HashMap.values(context.inFlight)) {
+    if (flight.call.lane === lane && flight.grantedAt < earliest) earliest = flight.grantedAt
+  }
+  return {
+    waiting,
+    inFlight,
+    longestWaitMs: waiting > 0 ? context.at - oldest : null,
+    longestActiveMs: inFlight > 0 ? context.at - earliest : null,
+  }
 }
 
 const gateOf = (context: ScopeContext): ScopeStatus['auxiliaryGate'] => {
@@ -62,6 +78,9 @@ export const scopeStatus = (context: ScopeContext): ScopeStatus => {
     recentInputTokens: trailingTokens(ramp, at),
     highestAcceptedTokens: ramp.highestAccepted,
     lastRefusal: ramp.refusal,
+    plan: ramp.plan,
+    pacing: context.pacing,
+    refusalsByKind: context.refusalsByKind,
     counters: context.counters,
   }
 }
