@@ -3,6 +3,7 @@ import type { Clock } from '../clock.ts'
 import type { ScopeRunner } from '../host/scope-runner.ts'
 import type { Counters } from './counters.ts'
 import type { TokenEstimator } from './estimator.ts'
+import type { KeptPlaces } from './kept-places.ts'
 import type { LimitReader } from './reading.ts'
 import type { Transport, TransportRequest } from './transport.ts'
 import type { Upstream } from './upstreams.ts'
@@ -14,6 +15,9 @@ export interface CallPorts {
   readonly limits: LimitReader
   readonly counters: Counters
   readonly clock: Clock
+  readonly places: KeptPlaces
+  /** A body is kept in memory from now on, or (negative) no longer, bytes. */
+  readonly held: (bytes: number) => void
 }
 
 /** What a client asked for, ready to be admitted. */
@@ -27,6 +31,8 @@ export interface AskedCall {
   readonly bodyBytes: number
   /** Input tokens as estimated, whether or not the client had a count of its own. */
   readonly estimatedTokens: number
+  /** The client's idempotency key; null when it sent none. */
+  readonly statedId: string | null
   /** How often the client's SDK has already sent it by itself. */
   readonly sdkRetries: number
   /** Shown to the client with the answer; null when there is nothing to say. */

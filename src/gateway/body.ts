@@ -23,3 +23,7 @@ export const readBody = (
     else done(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks))
   })
 }
+
+/** Uploads stream through. All else is looked into, whatever it calls itself: a call must not slip past. */
+export const mayHoldJson = ({ headers }: IncomingMessage): boolean =>
+  !/^\s*(?:multipart|audio|image|video)\//i.test(headers['content-type'] ?? '')

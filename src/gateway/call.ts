@@ -3,14 +3,14 @@
  * while the provider refuses it before it has begun, or a primary takes its place.
  */
 import type { ServerResponse } from 'node:http'
-import { HashMap } from 'effect'
-import { endingOf } from '../../machines/facts.ts'
-import type { Call, Evidence, Usage } from '../../machines/index.ts'
+import type { Evidence, Usage } from '../../machines/index.ts'
 import type { AdmissionError } from '../host/errors.ts'
-import type { Disposition, Permit, Settlement } from '../host/permit.ts'
+import type { Disposition, Permit } from '../host/permit.ts'
 import { type AnswerTags, ClientAnswer } from './answer.ts'
 import type { AskedCall, CallPorts } from './asked-call.ts'
 import { Attempt, type AttemptEvents, type ProviderRefusal } from './attempt.ts'
+import type { Absentee } from './kept-places.ts'
+import { Place, type PlaceHolder } from './place.ts'
 import { admissionProblem, closing, fault, type Problem, unreachable } from './problem.ts'
 import type { BodyReading } from './reading.ts'
 import type { Exchange } from './transport.ts'
@@ -21,21 +21,20 @@ const repeatable: ReadonlySet<string | undefined> = new Set(['failed', 'cancelle
 
 const taken = 'the call was stopped to make room; send it again'
 
-export class ProxiedCall {
+export class ProxiedCall implements Absentee, PlaceHolder {
   readonly #ports: CallPorts
-  readonly #asked: AskedCall
-  readonly #response: ServerResponse
-  readonly #answer: ClientAnswer
+  readonly #place: Place
   readonly #ended: (call: ProxiedCall) => void
-  #call: Call
-  #permit: Permit | null = null
+  /** As its present client said it; without the body while there is none. */
+  #asked: AskedCall
+  #response: ServerResponse
+  #answer: ClientAnswer
+  #isPresent = true
   #attempt: Attempt | null = null
   #exchange: Exchange | null = null
   #refusal: ProviderRefusal | null = null
-  #attempts = 0
-  #waitedMs = 0
-  /** Since when it waits for a permit, epoch milliseconds; null while it does not. */
-  #waitsSinceMs: number | null = null
+  /** It has gone on as another call once, under an id that tells. */
+  #renamed = false
   #done = false
 
   /** `ended` is told once, when nothing is left to do. */
@@ -47,16 +46,42 @@ export class ProxiedCall {
   ) {
     this.#ports = ports
     this.#asked = asked
-    this.#call = asked.call
+    this.#place = new Place(asked.runner, asked.call, ports.clock, this)
     this.#response = response
     this.#answer = new ClientAnswer(response)
     this.#ended = ended
   }
 
+  get isPresent(): boolean {
+    return this.#isPresent
+  }
+
+  get isQueued(): boolean {
+    return this.#place.isQueued
+  }
+
   start(): void {
-    this.#response.once('close', () => this.#clientLeft())
-    this.#response.on('drain', () => this.#exchange?.resume())
-    this.#submit()
+    this.#follow(this.#response)
+    this.#place.ask()
+  }
+
+  /** The same request came again, for the place that its first client left. What the new one said is sent, and its deadline counts. */
+  takeOver(asked: AskedCall, response: ServerResponse): void {
+    this.#asked = asked
+    this.#response = response
+    this.#answer = new ClientAnswer(response)
+    this.#isPresent = true
+    this.#follow(response)
+    this.#place.boundBy(asked.call.deadlineAt)
+  }
+
+  nobodyCame(): void {
+    this.#letGo('the client went away')
+    this.#finish()
+  }
+
+  missed(): void {
+    this.#finish()
   }
 
   /** The gateway closes: the call ends now, wherever it stands. */
@@ -66,37 +91,34 @@ export class ProxiedCall {
     this.#breakOff(closing)
   }
 
-  #submit(): void {
-    this.#exchange = null
-    this.#waitsSinceMs = this.#ports.clock.now()
-    // The request leaves as soon as the permit is here, so both facts are written in one commit.
-    this.#asked.runner.submit(this.#call, {
-      dispatchAtOnce: true,
-      granted: (permit) => this.#guarded(permit),
-      refused: (error) => this.#refused(error),
-    })
+  #follow(response: ServerResponse): void {
+    this.#ports.held(this.#asked.bodyBytes)
+    response.once('close', () => this.#clientLeft())
+    response.on('drain', () => this.#exchange?.resume())
   }
 
   /** It runs inside the host's own work, which no fault of ours may break. */
-  #guarded(permit: Permit): void {
+  granted(permit: Permit): void {
     try {
-      this.#granted(permit)
+      this.#send(permit)
     } catch {
       this.#ports.counters.faults += 1
-      this.#settle({ outcome: 'failed' })
+      this.#place.settle({ outcome: 'failed' })
       this.#breakOff(fault)
     }
   }
 
-  #granted(permit: Permit): void {
-    this.#countWait()
-    this.#permit = permit
-    this.#attempts = permit.attempt
+  #askAgain(): void {
+    this.#exchange = null
+    this.#place.ask()
+  }
+
+  #send(permit: Permit): void {
     permit.signal.addEventListener('abort', () => this.#takenBack(permit), { once: true })
     if (permit.signal.aborted) return this.#takenBack(permit)
     const { upstream, outbound, idField } = this.#asked
     const { clock, transport } = this.#ports
-    const headers = idField === null ? outbound.headers : [...outbound.headers, idField, this.#call.id]
+    const headers = idField === null ? outbound.headers : [...outbound.headers, idField, this.#place.call.id]
     this.#attempt = new Attempt(upstream.provider, this.#response, () => clock.now(), this.#events)
     this.#exchange = transport.send({ ...outbound, headers }, this.#attempt)
   }
@@ -108,12 +130,12 @@ export class ProxiedCall {
       runner.learn(limits.read(runner.name, upstream.provider, head, clock.now()))
     },
     accepted: (head) => {
-      this.#permit?.accepted()
+      this.#place.accepted()
       this.#answer.head(head, this.#tags())
     },
     refused: (refusal, evidence) => this.#providerRefused(refusal, evidence),
     refusedAtLength: (head, evidence) => {
-      this.#settle({ outcome: 'failed', ...(evidence === null ? {} : { evidence }) })
+      this.#place.settle({ outcome: 'failed', ...(evidence === null ? {} : { evidence }) })
       this.#answer.head(head, this.#tags())
     },
     ended: (reading) => this.#answered(reading),
@@ -122,23 +144,23 @@ export class ProxiedCall {
 
   /** What is a refusal for want of capacity goes back to its place; all else is the client's. */
   #providerRefused(refusal: ProviderRefusal, evidence: Evidence | null): void {
-    if (evidence === null) this.#settle({ outcome: 'failed' })
-    else if (this.#settle({ outcome: 'throttled', evidence }) === 'waiting') {
+    if (evidence === null) this.#place.settle({ outcome: 'failed' })
+    else if (this.#place.settle({ outcome: 'throttled', evidence }) === 'waiting') {
       this.#ports.counters.absorbedRefusals += 1
       this.#refusal = refusal
-      return this.#submit()
+      return this.#askAgain()
     }
     this.#passOn(refusal)
   }
 
   #answered({ usage, evidence }: BodyReading): void {
-    if (this.#permit !== null) {
+    if (this.#place.hasPermit) {
       if (evidence !== null) {
         this.#ports.counters.streamErrors += 1
         const outcome = evidence.kind === 'not-capacity' ? 'failed' : 'throttled'
-        this.#settle({ outcome, evidence, ...said(usage) })
+        this.#place.settle({ outcome, evidence, ...said(usage) })
       } else {
-        this.#settle({ outcome: 'completed', ...said(usage) })
+        this.#place.settle({ outcome: 'completed', ...said(usage) })
         this.#learn(usage)
       }
     }
@@ -153,7 +175,7 @@ export class ProxiedCall {
 
   #upstreamFailed(error: Error): void {
     this.#ports.counters.upstreamFailures += 1
-    this.#settle({ outcome: 'failed', ...said(this.#attempt?.reading?.usage ?? null) })
+    this.#place.settle({ outcome: 'failed', ...said(this.#attempt?.reading?.usage ?? null) })
     if (this.#answer.begun) {
       // Cut short by the provider, so cut short for the client: an end would make it look complete.
       this.#answer.breakOff(null)
@@ -165,25 +187,27 @@ export class ProxiedCall {
 
   /** The scope took the permit back: for a primary, or because a time has passed. */
   #takenBack(permit: Permit): void {
-    if (this.#done || this.#permit !== permit) return
+    if (this.#done || !this.#place.holds(permit)) return
     const error = permit.signal.reason as AdmissionError
-    const { begun } = this.#answer
+    const mayGoOn = !this.#answer.begun && error._tag !== 'DeadlineExceeded'
     const disposition = this.#release(error.message)
-    if (disposition === 'waiting' && !begun) {
+    if (disposition === 'waiting' && mayGoOn) {
       this.#ports.counters.preemptions += 1
-      return this.#submit()
+      return this.#askAgain()
     }
-    if (disposition === 'waiting') this.#giveUp()
+    if (disposition === 'waiting') this.#place.giveUp()
     this.#breakOff(this.#problemOf(error))
   }
 
   /** The scope refused the call, or ended its wait. */
-  #refused(error: AdmissionError): void {
+  refused(error: AdmissionError): void {
     if (this.#done) return
-    this.#countWait()
-    if (this.#isRepeated(error)) {
-      this.#call = { ...this.#call, id: `${this.#call.id}:retry-${this.#asked.sdkRetries}` }
-      return this.#submit()
+    if (!this.#isPresent) return this.#finish()
+    if (!this.#renamed && (this.#isRepeated(error) || this.#hasTimeLeft(error))) {
+      this.#renamed = true
+      const { call, sdkRetries } = this.#asked
+      const id = `${this.#place.call.id}:retry-${Math.max(1, sdkRetries)}`
+      return this.#place.ask({ ...this.#place.call, id, deadlineAt: call.deadlineAt })
     }
     const wait = error._tag === 'DeadlineExceeded' || error._tag === 'PendingTimeout'
     // It waited for the provider, so what the provider said is the answer.
@@ -193,50 +217,37 @@ export class ProxiedCall {
 
   /** An SDK sends the same id again after a failure that it saw: a new dispatch, under an id of its own. */
   #isRepeated(error: AdmissionError): boolean {
-    const { runner, sdkRetries, call } = this.#asked
-    if (error._tag !== 'AlreadySettled' || sdkRetries === 0 || this.#call !== call) return false
-    return repeatable.has(endingOf(runner.context, call.id))
+    return error._tag === 'AlreadySettled' && this.#asked.sdkRetries > 0 && repeatable.has(this.#place.ending)
+  }
+
+  /** The deadline was that of the client before: this one still waits, if at the end of the queue. */
+  #hasTimeLeft(error: AdmissionError): boolean {
+    const { deadlineAt } = this.#asked.call
+    return error._tag === 'DeadlineExceeded' && (deadlineAt === null || deadlineAt > this.#ports.clock.now())
   }
 
   #clientLeft(): void {
     if (this.#done) return
     this.#ports.counters.clientAborts += 1
-    this.#letGo('the client went away')
-    this.#finish()
-  }
-
-  #countWait(): void {
-    if (this.#waitsSinceMs !== null) this.#waitedMs += this.#ports.clock.now() - this.#waitsSinceMs
-    this.#waitsSinceMs = null
+    // A call that was sent is broken off, and its retry is a new one.
+    if (!this.isQueued || !this.#ports.places.keep(this, this.#asked)) return this.nobodyCame()
+    this.#isPresent = false
+    this.#place.boundBy(null)
+    // Whoever comes brings the body.
+    this.#asked = { ...this.#asked, outbound: { ...this.#asked.outbound, body: null } }
+    this.#ports.held(-this.#asked.bodyBytes)
   }
 
   /** Ends the call for the scope, wherever it stands. */
   #letGo(why: string): void {
-    if (this.#waitsSinceMs !== null) this.#asked.runner.withdraw(this.#call.id, new Error(why))
-    else if (this.#release(why) === 'waiting') this.#giveUp()
+    if (this.#place.isAwaited) this.#place.withdraw(why)
+    else if (this.#release(why) === 'waiting') this.#place.giveUp()
   }
 
   /** Stops the upstream and settles as cancelled. */
   #release(why: string): Disposition {
     this.#exchange?.abort(new Error(why))
-    return this.#settle({ outcome: 'cancelled', ...said(this.#attempt?.reading?.usage ?? null) })
-  }
-
-  /** Settles the present permit. `waiting` also when its place was granted again in the same breath. */
-  #settle(settlement: Settlement): Disposition {
-    const permit = this.#permit
-    this.#permit = null
-    if (permit === null || permit.settled) return 'ended'
-    if (permit.settle(settlement) === 'waiting') return 'waiting'
-    return HashMap.has(this.#asked.runner.context.inFlight, this.#call.id) ? 'waiting' : 'ended'
-  }
-
-  /** Nobody wants the place that the call has taken again. Asked for first, so that a permit on its way is given back. */
-  #giveUp(): void {
-    const { runner } = this.#asked
-    const granted = (permit: Permit): void => void permit.settle({ outcome: 'cancelled' })
-    runner.submit(this.#call, { dispatchAtOnce: false, granted, refused: () => {} })
-    runner.withdraw(this.#call.id, new Error('nobody waits for it any more'))
+    return this.#place.settle({ outcome: 'cancelled', ...said(this.#attempt?.reading?.usage ?? null) })
   }
 
   #passOn({ head, body }: ProviderRefusal): void {
@@ -269,9 +280,9 @@ export class ProxiedCall {
 
   #tags(): AnswerTags {
     return {
-      callId: this.#call.id,
-      waitedMs: this.#waitedMs,
-      attempts: this.#attempts,
+      callId: this.#place.call.id,
+      waitedMs: this.#place.waitedMs,
+      attempts: this.#place.attempts,
       warning: this.#asked.warning,
     }
   }
@@ -279,6 +290,9 @@ export class ProxiedCall {
   #finish(): void {
     if (this.#done) return
     this.#done = true
+    this.#place.boundBy(null)
+    this.#ports.places.forget(this)
+    if (this.#isPresent) this.#ports.held(-this.#asked.bodyBytes)
     this.#ended(this)
   }
 }

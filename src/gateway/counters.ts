@@ -12,6 +12,8 @@ export interface Counters {
   unknownPriority: number
   /** Sent again by a client's SDK on its own. */
   sdkRetries: number
+  /** Calls whose client went away while they waited, taken up in their places by the same request, sent again. */
+  joinedRetries: number
   /** Refusals of a provider that were tried again inside admission; the client saw none of them. */
   absorbedRefusals: number
   /** Errors inside a stream that had begun well. */
@@ -35,6 +37,7 @@ export const makeCounters = (): Counters => ({
   invalid: 0,
   unknownPriority: 0,
   sdkRetries: 0,
+  joinedRetries: 0,
   absorbedRefusals: 0,
   streamErrors: 0,
   clientAborts: 0,

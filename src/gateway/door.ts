@@ -5,7 +5,7 @@ import { noAmbient } from '../carrier/ambient.ts'
 import type { LaneHost } from '../host/host.ts'
 import { callOf } from '../host/request.ts'
 import type { AskedCall, CallPorts } from './asked-call.ts'
-import { readBody } from './body.ts'
+import { mayHoldJson, readBody } from './body.ts'
 import { withPriorityMember } from './body-priority.ts'
 import { ProxiedCall } from './call.ts'
 import { type CallHeaders, type FieldProblem, readCallHeaders } from './call-headers.ts'
@@ -14,6 +14,7 @@ import { keyOf } from './credential.ts'
 import type { EstimateReading, TokenEstimator } from './estimator.ts'
 import { forward } from './forward.ts'
 import { requestFields } from './forward-headers.ts'
+import { KeptPlaces } from './kept-places.ts'
 import { modelOf, textMember } from './model-of.ts'
 import { isOperator, releaseScope } from './operator.ts'
 import {
@@ -60,8 +61,9 @@ export class Door {
   readonly #ports: DoorPorts
   readonly #callPorts: CallPorts
   readonly #live = new Set<ProxiedCall>()
+  readonly #places: KeptPlaces
   readonly #startedAtMs: number
-  /** Bodies of live calls, bytes: each is kept until its call cannot be sent again. */
+  /** Bodies of live calls, bytes: each is kept until its call cannot be sent again, or its client is away. */
   #heldBytes = 0
   #closing = false
   #emptied: () => void = () => {}
@@ -69,12 +71,17 @@ export class Door {
   constructor(ports: DoorPorts) {
     const { transport, estimator, counters, host } = ports
     this.#ports = ports
+    this.#places = new KeptPlaces(host.kernel.clock)
     this.#callPorts = {
       transport,
       estimator,
       counters,
       limits: new LimitReader(),
       clock: host.kernel.clock,
+      places: this.#places,
+      held: (bytes) => {
+        this.#heldBytes += bytes
+      },
     }
     this.#startedAtMs = host.kernel.clock.now()
   }
@@ -91,6 +98,7 @@ export class Door {
   /** Takes no more calls, and resolves when none is left; after `graceMs` those that are left are cut. */
   async close(graceMs: number): Promise<void> {
     this.#closing = true
+    this.#places.close()
     if (this.#live.size > 0 && graceMs > 0) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, graceMs)
@@ -182,13 +190,16 @@ export class Door {
     counters.calls += 1
     if (asked.sdkRetries > 0) counters.sdkRetries += 1
     if (asked.warning !== null) counters.unknownPriority += 1
+    const left = this.#places.take(asked)
+    if (left !== null) {
+      counters.joinedRetries += 1
+      return left.takeOver(asked, response)
+    }
     const call = new ProxiedCall(this.#callPorts, asked, response, (ended) => {
       this.#live.delete(ended)
-      this.#heldBytes -= body.byteLength
       if (this.#closing && this.#live.size === 0) this.#emptied()
     })
     this.#live.add(call)
-    this.#heldBytes += body.byteLength
     call.start()
   }
 
@@ -229,6 +240,7 @@ export class Door {
       idField: upstream.name.startsWith('emulator/') ? 'x-emulator-call-id' : null,
       bodyBytes: body.byteLength,
       estimatedTokens,
+      statedId: said.id,
       sdkRetries: said.sdkRetries,
       warning: said.unknownPriority ? unknownPriority : null,
     }
@@ -266,6 +278,7 @@ export class Door {
       gateway: {
         startedAt: this.#startedAtMs,
         liveCalls: this.#live.size,
+        keptPlaces: this.#places.size,
         heldBytes: this.#heldBytes,
         counters,
         estimates: estimates(),
@@ -275,10 +288,6 @@ export class Door {
     }
   }
 }
-
-/** Uploads stream through. All else is looked into, whatever it calls itself: a call must not slip past. */
-const mayHoldJson = ({ headers }: IncomingMessage): boolean =>
-  !/^\s*(?:multipart|audio|image|video)\//i.test(headers['content-type'] ?? '')
 
 const sendJson = (response: ServerResponse, value: object): void => {
   const body = JSON.stringify(value)

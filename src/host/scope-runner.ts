@@ -130,6 +130,12 @@ export class ScopeRunner implements PermitOwner {
     this.tell({ type: 'call.withdrawn', callId })
   }
 
+  /** The permit was never used. Nothing reached the provider, so the call counts as withdrawn: its id may come again. */
+  giveBack({ callId }: Permit): void {
+    this.#permits.delete(callId)
+    this.tell({ type: 'call.withdrawn', callId })
+  }
+
   dispatched(callId: string): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     if (this.#failure !== null) reject(scopeFailed(this.name, callId, this.#failure))

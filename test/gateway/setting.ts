@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 import type { PolicyInput } from '../../machines/index.ts'
+import type { Clock } from '../../src/clock.ts'
 import { parseConfig } from '../../src/gateway/config.ts'
 import { type Gateway, startGateway } from '../../src/gateway/gateway.ts'
 import type { Transport } from '../../src/gateway/transport.ts'
@@ -82,6 +83,8 @@ export interface SettingOptions {
     readonly perOutputTokenMs?: number
   }
   readonly journal?: string
+  /** Default: the machine's own. */
+  readonly clock?: Clock
   readonly bodyLimitBytes?: number
   readonly heldBodiesLimitBytes?: number
   readonly transport?: Transport
@@ -89,7 +92,10 @@ export interface SettingOptions {
 
 export const startSetting = async (options: SettingOptions = {}): Promise<Setting> => {
   const { upstream, wire = 'anthropic', honoursPriority = false, policy, emulator, transport } = options
-  const host = await openHost({ journal: options.journal ?? ':memory:' })
+  const host = await openHost({
+    journal: options.journal ?? ':memory:',
+    ...(options.clock === undefined ? {} : { clock: options.clock }),
+  })
   const config = parseConfig({
     port: 0,
     ...(options.bodyLimitBytes === undefined ? {} : { bodyLimitBytes: options.bodyLimitBytes }),

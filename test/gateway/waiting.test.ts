@@ -12,24 +12,6 @@ const problemOf = async (response: Response) => {
 }
 
 describe('a call that waits', () => {
-  it('is withdrawn when its client goes away, and is never sent', async () => {
-    const upstream = await startUpstream()
-    const setting = await startSetting({ upstream, policy: one })
-    const first = post(setting.scripted)
-    const arrival = await upstream.next()
-    const client = new AbortController()
-    const second = post(setting.scripted, {}, { signal: client.signal })
-    await vi.waitFor(() => expect(setting.waiting()).toBe(1))
-    client.abort()
-    await expect(second).rejects.toThrow()
-    await vi.waitFor(() => expect(setting.waiting()).toBe(0))
-    answerJson(arrival)
-    expect((await first).status).toBe(200)
-    expect(setting.inFlight()).toBe(0)
-    expect(upstream.arrivals.length).toBe(1)
-    expect(setting.gateway.counters.clientAborts).toBe(1)
-  })
-
   it('goes when its turn comes, and says how long it waited', async () => {
     const upstream = await startUpstream()
     const setting = await startSetting({ upstream, policy: one })
