@@ -118,7 +118,7 @@ const reject = (draft: Draft, callId: string, reason: RejectReason): void => {
 
 export const submit = (draft: Draft, call: Call): void => {
   const waiting = lookup(draft.waiting, call.id)
-  if (waiting !== undefined) return claim(draft, waiting)
+  if (waiting !== undefined) return askAgain(draft, waiting, call.deadlineAt)
   if (HashMap.has(draft.inFlight, call.id)) return
   const ending = endingOf(draft, call.id)
   if (ending !== undefined && ending !== 'withdrawn') {
@@ -150,6 +150,18 @@ export const submit = (draft: Draft, call: Call): void => {
   draft.unannounced = [...draft.unannounced, call.id]
   if (call.parentId !== null && HashMap.has(draft.inFlight, call.parentId))
     nest(draft, call, call.parentId, seq)
+}
+
+/** The owner of a waiting call asks for it again, after a restart or because its client came back: its deadline is the newer one. */
+const askAgain = (draft: Draft, waiting: Waiting, deadlineAt: number | null): void => {
+  const { call } = waiting
+  claim(draft, waiting)
+  const claimed = lookup(draft.waiting, call.id)
+  if (claimed === undefined || call.deadlineAt === deadlineAt) return
+  draft.waiting = HashMap.set(draft.waiting, call.id, { ...claimed, call: { ...call, deadlineAt } })
+  if (deadlineAt === null) return
+  sweepBy(draft, deadlineAt)
+  draft.deadlines = add(draft.deadlines, { at: deadlineAt, callId: call.id })
 }
 
 const beginEpisode = (draft: Draft, call: Call): void => {

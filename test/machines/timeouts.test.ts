@@ -57,6 +57,22 @@ describe('a call', () => {
     expect(story.pass(1)).toContain(`expire ${id}: deadline`)
   })
 
+  it.each([
+    ['later', 9_000, [4_999, 9_000]],
+    ['earlier', 2_000, [1_999, 2_000]],
+  ] as const)(
+    'that is asked for again with a %s deadline waits until that one',
+    (_, deadlineMs, [before, then]) => {
+      const story = new Story(policy)
+      const start = story.at
+      story.auxiliary('r')
+      story.auxiliary('w', { deadlineAt: start + 5_000 })
+      story.auxiliary('w', { deadlineAt: start + deadlineMs })
+      expect(story.pass(before)).toEqual([])
+      expect(story.pass(then - before)).toContain('expire w: deadline')
+    },
+  )
+
   it('whose answer comes in the very moment of its deadline counts as answered', () => {
     const story = new Story(policy)
     story.auxiliary('r', { deadlineAt: story.at + 5_000 })
