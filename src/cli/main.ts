@@ -7,6 +7,7 @@ import { classifyVerb } from './classify.ts'
 import { demoVerb } from './demo.ts'
 import { explainVerb } from './explain.ts'
 import { lineOf } from './failure.ts'
+import { inspectVerb } from './inspect.ts'
 import { journalVerb } from './journal.ts'
 import { releaseVerb } from './release.ts'
 import { serveVerb } from './serve.ts'
@@ -20,6 +21,7 @@ const verbs = [
   demoVerb,
   simulateVerb,
   explainVerb,
+  inspectVerb,
   releaseVerb,
   journalVerb,
   classifyVerb,

@@ -19,10 +19,15 @@ const configFlag = Flag.String('config').pipe(
   Flag.optional,
 )
 
+const actionsFlag = Flag.Boolean('allow-actions').pipe(
+  Flag.withDescription('Let a person release waits and change policies in the inspector, with a token'),
+  Flag.withDefault(false),
+)
+
 export const serveVerb = Command.make(
   'serve',
-  { host: hostFlag, port: portFlag, journal: journalFlag, config: configFlag },
-  ({ host, port, journal, config }) =>
+  { host: hostFlag, port: portFlag, journal: journalFlag, config: configFlag, allowActions: actionsFlag },
+  ({ host, port, journal, config, allowActions }) =>
     Effect.gen(function* () {
       const { serve } = yield* attempt(() => import('./serving.ts'))
       yield* serve({
@@ -32,6 +37,7 @@ export const serveVerb = Command.make(
           ...Option.match(journal, { onNone: () => ({}), onSome: (value) => ({ journal: value }) }),
         },
         configPath: Option.getOrNull(config),
+        allowActions,
       })
     }),
 ).pipe(Command.withDescription('Run the gateway: providers behind admission, on this machine'))

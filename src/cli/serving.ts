@@ -1,7 +1,9 @@
 /** What `serve` does, apart from its flags: they are read before any of this is loaded. */
+import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Console, Effect } from 'effect'
+import { hostSource, makeInspector } from '../../inspector/server.ts'
 import { InvalidInput } from '../../machines/index.ts'
 import { defaultJournal, type GatewayConfig, parseConfig } from '../gateway/config.ts'
 import { installationSecret } from '../gateway/credential.ts'
@@ -13,6 +15,8 @@ export interface ServeRequest {
   /** Stated on the command line; they win over the file. */
   readonly flags: { readonly host?: string; readonly port?: number; readonly journal?: string }
   readonly configPath: string | null
+  /** Lets a person act in the inspector, with a token that is drawn at the start. */
+  readonly allowActions: boolean
 }
 
 /** Runs until it is interrupted, then closes: waiting calls keep their places, answers under way get their grace. */
@@ -20,26 +24,33 @@ export const serve = (request: ServeRequest) =>
   Effect.scoped(
     Effect.gen(function* () {
       const config = yield* attempt(() => readConfig(request))
-      const { gateway, host } = yield* Effect.acquireRelease(
-        attempt(() => open(config)),
+      const { gateway, host, token } = yield* Effect.acquireRelease(
+        attempt(() => open(config, request.allowActions)),
         (service) => Effect.promise(() => close(service, config.closeGraceMs)),
       )
-      yield* Console.log(greeting(gateway, config, host.status().length))
+      yield* Console.log(greeting(gateway, config, host.status().length, token))
       return yield* Effect.never
     }),
   )
 
 interface Service {
+  /** What the inspector's operator has to know; null when it is read-only. */
+  readonly token: string | null
   readonly host: LaneHost
   readonly gateway: Gateway
 }
 
-const open = async (config: GatewayConfig): Promise<Service> => {
+const inspectorPrefix = '/inspector'
+
+const open = async (config: GatewayConfig, allowActions: boolean): Promise<Service> => {
   if (config.journal === defaultJournal) mkdirSync(dirname(defaultJournal), { recursive: true, mode: 0o700 })
   const host = await openHost({ journal: config.journal })
   try {
-    const gateway = await startGateway({ host, config, secret: installationSecret(config.journal) })
-    return { host, gateway }
+    const token = allowActions ? randomBytes(18).toString('base64url') : null
+    const inspector = makeInspector(hostSource(host), token === null ? {} : { allowActions, token })
+    const mount = { prefix: inspectorPrefix, ...inspector }
+    const gateway = await startGateway({ host, config, secret: installationSecret(config.journal), mount })
+    return { host, gateway, token }
   } catch (error) {
     await host.close()
     throw error
@@ -87,11 +98,17 @@ const body = JSON.stringify({
   messages: [{ role: 'user', content: 'Hello' }],
 })
 
-const greeting = ({ url }: Gateway, { journal }: GatewayConfig, scopes: number): string =>
+const greeting = (
+  { url }: Gateway,
+  { journal }: GatewayConfig,
+  scopes: number,
+  token: string | null,
+): string =>
   [
     `rightofway listens on ${url}`,
     `journal  ${journal}${scopes === 0 ? '' : ` (${scopes} scope${scopes === 1 ? '' : 's'} recovered)`}`,
     `lanes    ${url}/lanes`,
+    `inspect  ${url}${inspectorPrefix}/${token === null ? '' : `   operator token: ${token}`}`,
     `clients  ANTHROPIC_BASE_URL=${url}/anthropic  OPENAI_BASE_URL=${url}/openai/v1`,
     'try it, without a key or a network:',
     `curl -N ${url}/emulator/anthropic/v1/messages -H 'x-api-key: any' -H 'content-type: application/json' -d '${body}'`,

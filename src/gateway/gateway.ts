@@ -4,6 +4,7 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { type Emulator, startEmulator } from '../emulator/index.ts'
 import type { LaneHost } from '../host/host.ts'
 import { type GatewayConfig, policyFinder } from './config.ts'
@@ -15,8 +16,20 @@ import { makeScopeFinder } from './scopes.ts'
 import { makeTransport, type Transport } from './transport.ts'
 import { emulatorUpstreams, makeRouter } from './upstreams.ts'
 
+/** A page of its own under a prefix of the gateway, for example the inspector. */
+export interface Mount {
+  /** `/inspector`, without a slash at the end. */
+  readonly prefix: string
+  /** Answers a request; `path` is its path and query without the prefix. False when it has no answer. */
+  readonly handle: (request: IncomingMessage, response: ServerResponse, path: string) => boolean
+  /** Takes a connection over; false when it is none of its own. */
+  readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer, path: string) => boolean
+  readonly close: () => void
+}
+
 export interface GatewayOptions {
   readonly host: LaneHost
+  readonly mount?: Mount
   readonly config: GatewayConfig
   /** Keys are told apart by fingerprints under this secret; see `installationSecret`. */
   readonly secret: string
@@ -73,7 +86,16 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     bodyLimitBytes: config.bodyLimitBytes,
     heldBodiesLimitBytes: config.heldBodiesLimitBytes,
   })
-  const server = makeServer((request, response) => door.answer(request, response))
+  const { mount } = options
+  const server = makeServer((request, response) => {
+    const path = pathUnder(mount, request.url)
+    if (mount === undefined || path === null || !mount.handle(request, response, path))
+      door.answer(request, response)
+  })
+  server.on('upgrade', (request, socket, head) => {
+    const path = pathUnder(mount, request.url)
+    if (mount === undefined || path === null || !mount.upgrade(request, socket, head, path)) socket.destroy()
+  })
   try {
     await listen(server, config.host, config.port)
   } catch (error) {
@@ -82,6 +104,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   }
   const close = async (graceMs: number): Promise<void> => {
     const closed = new Promise((resolve) => server.close(resolve))
+    mount?.close()
     await door.close(graceMs)
     server.closeIdleConnections()
     await Promise.race([closed, flushed()])
@@ -98,6 +121,13 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
       return closing
     },
   }
+}
+
+/** Path and query of a request below the mount's prefix; null when it lies elsewhere. */
+const pathUnder = (mount: Mount | undefined, url = '/'): string | null => {
+  if (mount === undefined || !url.startsWith(mount.prefix)) return null
+  const path = url.slice(mount.prefix.length)
+  return path === '' || path.startsWith('/') || path.startsWith('?') ? path : null
 }
 
 const makeServer = (answer: (request: IncomingMessage, response: ServerResponse) => void): Server =>

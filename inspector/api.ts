@@ -1,0 +1,160 @@
+/** The questions that a page asks, and the few things that it may be allowed to do. */
+import type { IncomingMessage } from 'node:http'
+import { InvalidInput } from '../machines/index.ts'
+import { isToken } from './guard.ts'
+import { HistoryDropped, type Moment } from './history.ts'
+import type { ScopesAnswer } from './protocol.ts'
+import type { InspectorSource } from './source.ts'
+
+export interface Answer {
+  readonly status: number
+  readonly body: unknown
+}
+
+export interface ActionRights {
+  readonly allowActions: boolean
+  /** Who acts must know it; without one nobody acts. */
+  readonly token: string | null
+}
+
+const maxEntries = 10_000
+const maxWindow = 200_000
+const maxBodyBytes = 64 * 1024
+
+const answer = (status: number, body: unknown): Answer => ({ status, body })
+const problem = (status: number, error: string): Answer => answer(status, { error })
+const found = (value: unknown, what: string): Answer =>
+  value === null ? problem(404, `${what} is not known here`) : answer(200, value)
+
+class BadQuery extends Error {}
+
+const wholeNumber = (query: URLSearchParams, name: string, fallback?: number): number => {
+  const text = query.get(name)
+  if (text === null && fallback !== undefined) return fallback
+  const value = Number(text)
+  if (text === null || text === '' || !Number.isSafeInteger(value) || value < 0)
+    throw new BadQuery(`${name} must be a whole number of at least 0, got ${JSON.stringify(text)}`)
+  return value
+}
+
+const required = (query: URLSearchParams, name: string): string => {
+  const text = query.get(name)
+  if (text === null || text === '') throw new BadQuery(`${name} is missing`)
+  return text
+}
+
+const momentOf = (query: URLSearchParams): Moment =>
+  query.has('position')
+    ? { position: wholeNumber(query, 'position') }
+    : { at: wholeNumber(query, 'at', Number.MAX_SAFE_INTEGER) }
+
+export class Api {
+  readonly #source: InspectorSource
+  readonly #rights: ActionRights
+
+  constructor(source: InspectorSource, rights: ActionRights) {
+    this.#source = source
+    this.#rights = rights
+  }
+
+  get mayAct(): boolean {
+    return this.#rights.allowActions && this.#rights.token !== null && this.#source.actions !== null
+  }
+
+  /** Answers a GET of `path` below `/api/`. */
+  async get(path: string, query: URLSearchParams): Promise<Answer> {
+    try {
+      return await this.#answer(path, query)
+    } catch (error) {
+      if (error instanceof BadQuery) return problem(400, error.message)
+      if (error instanceof HistoryDropped) return problem(410, error.message)
+      // A journal that cannot be read names the row; that is what a person needs to see.
+      return problem(500, error instanceof Error ? error.message : String(error))
+    }
+  }
+
+  async #answer(path: string, query: URLSearchParams): Promise<Answer> {
+    const { history } = this.#source
+    switch (path) {
+      case 'scopes':
+        return answer(200, await this.#scopes(query))
+      case 'history': {
+        const limit = Math.min(maxWindow, wholeNumber(query, 'limit', 20_000))
+        const before = query.has('before') ? wholeNumber(query, 'before') : undefined
+        return answer(200, await history.window(required(query, 'scope'), limit, before))
+      }
+      case 'entries': {
+        const scope = query.get('scope')
+        const limit = Math.min(maxEntries, Math.max(1, wholeNumber(query, 'limit', 1_000)))
+        const page = { after: wholeNumber(query, 'after', 0), limit }
+        return answer(200, await history.entries(scope === null ? page : { ...page, scope }))
+      }
+      case 'state':
+        return answer(200, await history.stateAt(required(query, 'scope'), momentOf(query)))
+      case 'explain': {
+        const callId = required(query, 'call')
+        const untilAt = query.has('at') ? wholeNumber(query, 'at') : undefined
+        return found(await history.explain(callId, untilAt), `call ${callId}`)
+      }
+      default:
+        return problem(404, 'no such question')
+    }
+  }
+
+  async #scopes(query: URLSearchParams): Promise<ScopesAnswer> {
+    const { live, history, rows, now } = this.#source
+    const scopes = query.has('at') ? await history.rowsAt({ at: wholeNumber(query, 'at') }) : await rows()
+    return { live, actions: this.mayAct, now: now(), scopes }
+  }
+
+  /** Carries out a POST of `path` below `/api/actions/`. */
+  async act(path: string, request: IncomingMessage): Promise<Answer> {
+    const { actions } = this.#source
+    const { token } = this.#rights
+    if (!this.mayAct || actions === null || token === null) return problem(403, 'this inspector is read-only')
+    if (!isToken(request.headers.authorization, token)) return problem(401, 'the token is missing or wrong')
+    // A form of another page cannot send this type without asking first.
+    if (!/^application\/json\b/.test(request.headers['content-type'] ?? ''))
+      return problem(415, 'content-type must be application/json')
+    const body = await readJson(request)
+    if (body === null) return problem(400, `the body must be a JSON object of at most ${maxBodyBytes} bytes`)
+    const { scope, callId, policy } = body
+    if (typeof scope !== 'string') return problem(400, 'scope is missing')
+    try {
+      switch (path) {
+        case 'release-wait':
+          return done(actions.releaseWait(scope), scope)
+        case 'promote':
+          if (typeof callId !== 'string') return problem(400, 'callId is missing')
+          return done(actions.promote(scope, callId), scope)
+        case 'policy':
+          if (typeof policy !== 'object' || policy === null) return problem(400, 'policy is missing')
+          return done(actions.changePolicy(scope, policy), scope)
+        default:
+          return problem(404, 'no such action')
+      }
+    } catch (error) {
+      if (error instanceof InvalidInput) return problem(422, error.message)
+      throw error
+    }
+  }
+}
+
+const done = (known: boolean, scope: string): Answer =>
+  known ? answer(200, { done: true }) : problem(404, `scope ${scope} is not known here, or has stopped`)
+
+const readJson = async (request: IncomingMessage): Promise<{ readonly [key: string]: unknown } | null> => {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.byteLength
+    if (bytes > maxBodyBytes) return null
+    chunks.push(chunk)
+  }
+  try {
+    const body: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'))
+    return typeof body === 'object' && body !== null ? (body as { readonly [key: string]: unknown }) : null
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,12 @@
+import { createContext, use, useSyncExternalStore } from 'react'
+import type { Inspection } from '../net/inspection.ts'
+
+export const InspectionContext = createContext<Inspection | null>(null)
+
+/** What the page knows; the component is drawn again when that changes. */
+export const useInspection = (): Inspection => {
+  const inspection = use(InspectionContext)
+  if (inspection === null) throw new Error('used outside the page')
+  useSyncExternalStore(inspection.subscribe, inspection.version)
+  return inspection
+}

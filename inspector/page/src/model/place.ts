@@ -1,0 +1,39 @@
+/** Where the page stands: its link. A link holds the view, the scope, the moment and the call. */
+
+export const views = ['scopes', 'statechart', 'lanes', 'budget', 'decisions', 'actors'] as const
+export type View = (typeof views)[number]
+
+export interface Place {
+  readonly view: View
+  /** Null: the first there is. */
+  readonly scope: string | null
+  /** Journal position that is looked at; null follows what happens. */
+  readonly position: number | null
+  /** The call whose story is told; null for none. */
+  readonly call: string | null
+}
+
+export const home: Place = { view: 'statechart', scope: null, position: null, call: null }
+
+const isView = (text: string | null): text is View => views.includes(text as View)
+
+/** Reads a URL's hash; whatever is wrong in it is as if it were not there. */
+export const parsePlace = (hash: string): Place => {
+  const parts = new URLSearchParams(hash.replace(/^#/, ''))
+  const view = parts.get('view')
+  const position = Number(parts.get('at') ?? Number.NaN)
+  return {
+    view: isView(view) ? view : home.view,
+    scope: parts.get('scope') || null,
+    position: Number.isSafeInteger(position) && position >= 0 ? position : null,
+    call: parts.get('call') || null,
+  }
+}
+
+export const formatPlace = ({ view, scope, position, call }: Place): string => {
+  const parts = new URLSearchParams({ view })
+  if (scope !== null) parts.set('scope', scope)
+  if (position !== null) parts.set('at', String(position))
+  if (call !== null) parts.set('call', call)
+  return `#${parts}`
+}

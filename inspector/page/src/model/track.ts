@@ -1,0 +1,138 @@
+/** The history of one scope as far as it was loaded, and the scope at any moment of it. */
+import type { ScopeContext } from '../../../../machines/index.ts'
+import type { EntryFrame, HistoryAnswer } from '../../../protocol.ts'
+import { CallBook } from './calls.ts'
+import { DecisionLog } from './log.ts'
+import { agrees, arrowsTaken, contextAfter, Replica, type Taken } from './replica.ts'
+import { Series } from './series.ts'
+
+/** Entries between two contexts that are kept; contexts share what did not change, so they are cheap. */
+const keptEvery = 32
+
+export class Track {
+  readonly scope: string
+  /** Entries before the first one here. */
+  readonly earlier: number
+  readonly basePosition: number
+  readonly entries: EntryFrame[] = []
+  readonly calls: CallBook
+  readonly log = new DecisionLog()
+  readonly series = new Series()
+  readonly #replica: Replica
+  /** The context before entry 0, 32, 64, ... */
+  readonly #kept: ScopeContext[]
+  #replayed = 0
+  /** Entries whose replay decides otherwise than was recorded. */
+  disagreements = 0
+
+  constructor({ base, earlier }: HistoryAnswer) {
+    this.scope = base.scope
+    this.earlier = earlier
+    this.basePosition = base.position
+    this.#replica = new Replica(base.scope, base.snapshot)
+    const { context } = this.#replica
+    this.#kept = [context]
+    this.calls = new CallBook(context)
+    if (base.snapshot !== null) this.series.add(context)
+  }
+
+  get lastPosition(): number {
+    return this.entries.at(-1)?.position ?? this.basePosition
+  }
+
+  get firstAt(): number | null {
+    return this.entries[0]?.event.at ?? null
+  }
+
+  get lastAt(): number | null {
+    return this.entries.at(-1)?.event.at ?? null
+  }
+
+  /** Share of the entries that the replica has gone through, 0 to 1. */
+  get progress(): number {
+    return this.entries.length === 0 ? 1 : this.#replayed / this.entries.length
+  }
+
+  /** Takes entries in; those of other scopes and those that it has are passed over. */
+  add(entries: ReadonlyArray<EntryFrame>): void {
+    for (const entry of entries) {
+      if (entry.scope !== this.scope || entry.position <= this.lastPosition) continue
+      this.entries.push(entry)
+      this.calls.add(entry)
+      this.log.add(entry, this.calls)
+    }
+  }
+
+  /** Lets the replica go on for a while; answers whether it has come to the end. */
+  replay(mayGoOn: () => boolean): boolean {
+    while (this.#replayed < this.entries.length) {
+      if (this.#replayed % 16 === 0 && !mayGoOn()) return false
+      const { event, decisions } = this.entries[this.#replayed] as EntryFrame
+      const context = this.#replica.feed(event)
+      this.#replayed += 1
+      if (this.#replayed % keptEvery === 0) this.#kept.push(context)
+      if (!agrees(decisions, context.decisions)) this.disagreements += 1
+      this.series.add(context, event)
+    }
+    return true
+  }
+
+  /** Index of the newest entry up to `position`; -1 before the first. */
+  indexAt(position: number): number {
+    return this.#search((entry) => entry.position <= position)
+  }
+
+  /** Index of the newest entry up to a time, epoch milliseconds; -1 before the first. */
+  indexAtTime(at: number): number {
+    return this.#search(({ event }) => event.at <= at)
+  }
+
+  /** The context after the entry at `index`; -1 gives the one before the first. */
+  contextAt(index: number): ScopeContext {
+    const count = Math.min(index, this.entries.length - 1) + 1
+    if (count === this.#replayed) return this.#replica.context
+    const kept = Math.min(Math.floor(count / keptEvery), this.#kept.length - 1)
+    const events = this.entries.slice(kept * keptEvery, count).map(({ event }) => event)
+    return contextAfter(this.#kept[kept] as ScopeContext, events)
+  }
+
+  /** The arrows that the entry at `index` took. */
+  arrowsAt(index: number): ReadonlyArray<Taken> {
+    const entry = this.entries[index]
+    return entry === undefined ? [] : arrowsTaken(this.contextAt(index - 1), entry.event)
+  }
+
+  /** Index of the newest entry up to `index` that took an arrow, at most `reach` entries back; -1 when there is none. */
+  lastMove(index: number, reach = 2_000): number {
+    const entry = this.entries[index]
+    const band = this.series.bands.findLast(({ from }) => entry !== undefined && from <= entry.event.at)
+    if (entry === undefined || band === undefined) return -1
+    const first = Math.max(0, index - reach, this.indexAtTime(band.from - 1) + 1)
+    for (let candidate = first; candidate <= index; candidate += 1) {
+      if ((this.entries[candidate] as EntryFrame).event.at > band.from) return -1
+      if (this.arrowsAt(candidate).length > 0) return this.#newestMove(candidate, index)
+    }
+    return -1
+  }
+
+  /** Several entries of one millisecond may each have moved. */
+  #newestMove(first: number, index: number): number {
+    const { at } = (this.entries[first] as EntryFrame).event
+    let newest = first
+    for (let next = first + 1; next <= index && this.entries[next]?.event.at === at; next += 1) {
+      if (this.arrowsAt(next).length > 0) newest = next
+    }
+    return newest
+  }
+
+  #search(isBefore: (entry: EntryFrame) => boolean): number {
+    let low = 0
+    let high = this.entries.length
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (isBefore(this.entries[middle] as EntryFrame)) low = middle + 1
+      else high = middle
+    }
+    return low - 1
+  }
+}

@@ -1,0 +1,62 @@
+/** The questions to the host that serves this page; every address is relative to it. */
+import type { EntriesAnswer, ExplainAnswer, Frame, HistoryAnswer, ScopesAnswer } from '../../../protocol.ts'
+
+/** What the host answered when it did not do as asked. */
+export class Refused extends Error {
+  readonly status: number
+  constructor(status: number, message: string) {
+    super(message)
+    this.name = 'Refused'
+    this.status = status
+  }
+}
+
+const answerOf = async <A>(response: Response): Promise<A> => {
+  const body = (await response.json()) as A & { readonly error?: string }
+  if (!response.ok) throw new Refused(response.status, body.error ?? `status ${response.status}`)
+  return body
+}
+
+type Query = Readonly<Record<string, string | number | null>>
+
+const ask = async <A>(name: string, query: Query = {}): Promise<A> => {
+  const given = Object.entries(query).flatMap(([key, value]) =>
+    value === null ? [] : [[key, String(value)]],
+  )
+  return answerOf(await fetch(`./api/${name}?${new URLSearchParams(given)}`))
+}
+
+export const askScopes = (at: number | null): Promise<ScopesAnswer> => ask('scopes', { at })
+
+export const askHistory = (scope: string, limit: number, before: number | null): Promise<HistoryAnswer> =>
+  ask('history', { scope, limit, before })
+
+export const askEntries = (scope: string, after: number, limit: number): Promise<EntriesAnswer> =>
+  ask('entries', { scope, after, limit })
+
+export const askExplain = (call: string, at: number | null): Promise<ExplainAnswer> =>
+  ask('explain', { call, at })
+
+export const act = async (
+  action: 'release-wait' | 'promote' | 'policy',
+  token: string,
+  body: object,
+): Promise<void> => {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  await answerOf(
+    await fetch(`./api/actions/${action}`, { method: 'POST', headers, body: JSON.stringify(body) }),
+  )
+}
+
+export interface FeedListener {
+  readonly frame: (frame: Frame) => void
+  /** The feed was lost; it comes back by itself, with a `hello`. */
+  readonly lost: () => void
+}
+
+export const openFeed = ({ frame, lost }: FeedListener): (() => void) => {
+  const source = new EventSource('./api/feed')
+  source.onmessage = ({ data }) => frame(JSON.parse(data as string) as Frame)
+  source.onerror = lost
+  return () => source.close()
+}

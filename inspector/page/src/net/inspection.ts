@@ -1,0 +1,276 @@
+/**
+ * What the page knows, in one place outside React: the feed and the history flow in here, views
+ * read from here once per drawn frame. Where the page stands is its link, and nowhere else.
+ */
+
+import type { EntryFrame, Frame, ScopeRow } from '../../../protocol.ts'
+import { type ActorsState, foldActors, noActors } from '../model/actors.ts'
+import { formatPlace, type Place, parsePlace } from '../model/place.ts'
+import type { Track } from '../model/track.ts'
+import { askEntries, askHistory, askScopes, openFeed } from './api.ts'
+
+/** Entries of history that a page begins with. */
+const windowEntries = 20_000
+/** More are not kept while the page follows: it begins anew with the newest. */
+const maxEntries = 250_000
+const pageEntries = 5_000
+const maxPending = 20_000
+/** Longest the replica keeps the page from drawing. */
+const sliceMs = 12
+
+export type Connection = 'connecting' | 'live' | 'recorded' | 'lost'
+
+export class Inspection {
+  rows: ReadonlyArray<ScopeRow> = []
+  /** Rows at the moment that is looked at; null while it follows. */
+  pastRows: ReadonlyArray<ScopeRow> | null = null
+  connection: Connection = 'connecting'
+  mayAct = false
+  /** Frames that this page was too slow for. */
+  dropped = 0
+  track: Track | null = null
+  isLoading = false
+  problem: string | null = null
+  actors: ActorsState = noActors
+  place: Place
+
+  readonly #listeners = new Set<() => void>()
+  #version = 0
+  #isScheduled = false
+  #syncing: Track | null = null
+  #pending: EntryFrame[] = []
+  #missed = false
+  /** Only the newest load counts. */
+  #loads = 0
+  #pastAt: number | null = null
+
+  constructor() {
+    this.place = parsePlace(location.hash)
+    addEventListener('hashchange', () => this.#arrive(parsePlace(location.hash)))
+  }
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  readonly version = (): number => this.#version
+
+  start(): void {
+    openFeed({
+      frame: (frame) => this.#take(frame),
+      lost: () => {
+        this.connection = 'lost'
+        this.#changed()
+      },
+    })
+  }
+
+  /** Goes somewhere. Moving in time does not fill the browser's history. */
+  go(to: Partial<Place>): void {
+    const next = { ...this.place, ...to }
+    const isScrub = next.view === this.place.view && next.scope === this.place.scope
+    const hash = formatPlace(next)
+    if (isScrub) history.replaceState(null, '', hash)
+    else history.pushState(null, '', hash)
+    this.#arrive(next)
+  }
+
+  /** Index of the entry that is looked at in the track; that of the newest while it follows. */
+  get index(): number {
+    const { track, place } = this
+    if (track === null) return -1
+    return place.position === null ? track.entries.length - 1 : track.indexAt(place.position)
+  }
+
+  /** Epoch milliseconds that is looked at; null when nothing has happened. */
+  get moment(): number | null {
+    const { track } = this
+    return track?.entries[this.index]?.event.at ?? track?.firstAt ?? null
+  }
+
+  /** Stands `steps` entries further, before or after. */
+  step(steps: number): void {
+    const { track } = this
+    if (track === null || track.entries.length === 0) return
+    const index = Math.max(0, Math.min(track.entries.length - 1, this.index + steps))
+    this.go({ position: track.entries[index]?.position ?? null })
+  }
+
+  pause(): void {
+    const last = this.track?.lastPosition
+    if (this.place.position === null && last !== undefined) this.go({ position: last })
+  }
+
+  follow(): void {
+    this.go({ position: null })
+  }
+
+  /** Begins anew with four times as much history. */
+  async loadEarlier(): Promise<void> {
+    const { track } = this
+    if (track !== null) await this.#load(track.scope, track.entries.length * 4)
+  }
+
+  #arrive(place: Place): void {
+    const isOther = place.scope !== this.place.scope
+    this.place = place
+    if (isOther) this.#choose()
+    this.#lookBack()
+    this.#changed()
+  }
+
+  #take(frame: Frame): void {
+    switch (frame.kind) {
+      case 'hello':
+        this.connection = frame.live ? 'live' : 'recorded'
+        this.mayAct = frame.actions
+        this.#catchUp()
+        break
+      case 'entries':
+        this.#enter(frame.entries)
+        break
+      case 'scopes': {
+        const rows = new Map(this.rows.map((row) => [row.scope, row]))
+        for (const row of frame.rows) rows.set(row.scope, row)
+        this.rows = [...rows.values()].sort((one, other) => (one.scope < other.scope ? -1 : 1))
+        if (this.track === null && !this.isLoading) this.#choose()
+        break
+      }
+      case 'actors':
+        this.actors = foldActors(this.actors, frame.actors)
+        break
+      case 'dropped':
+        this.dropped += frame.count
+        this.#catchUp()
+        break
+    }
+    this.#changed()
+  }
+
+  #enter(entries: ReadonlyArray<EntryFrame>): void {
+    if (this.connection === 'recorded') void this.#askRows()
+    const { track } = this
+    if (this.#syncing !== null) {
+      if (this.#pending.length < maxPending) this.#pending.push(...entries)
+      else this.#missed = true
+    }
+    if (track === null || this.#syncing === track) return
+    track.add(entries)
+    if (track.entries.length > maxEntries && this.place.position === null)
+      void this.#load(track.scope, windowEntries)
+  }
+
+  /**
+   * Asks for everything that the feed did not bring: at the beginning, and after a gap. At once, so
+   * that what the feed brings next waits until the gap is filled.
+   */
+  #catchUp(): void {
+    this.#missed = true
+    if (this.track !== null && this.#syncing === null) void this.#sync(this.track)
+    void this.#askRows().then(() => {
+      if (this.track === null) this.#choose()
+    })
+  }
+
+  async #askRows(): Promise<void> {
+    try {
+      this.rows = (await askScopes(null)).scopes
+      this.problem = null
+    } catch (error) {
+      this.problem = messageOf(error)
+    }
+    this.#changed()
+  }
+
+  #choose(): void {
+    const scope = this.place.scope ?? this.rows[0]?.scope ?? null
+    if (scope !== null && this.track?.scope !== scope) void this.#load(scope, windowEntries)
+  }
+
+  async #load(scope: string, entries: number): Promise<void> {
+    this.isLoading = true
+    this.#loads += 1
+    const load = this.#loads
+    this.#changed()
+    try {
+      let history = await askHistory(scope, entries, null)
+      const { position } = this.place
+      // A link may lead to before what a page begins with.
+      if (position !== null && position < history.base.position)
+        history = await askHistory(scope, windowEntries, position)
+      // The core is the larger half of the page; what frames it is there before.
+      const { Track } = await import('../model/track.ts')
+      const track = new Track(history)
+      await this.#sync(track)
+      if (load !== this.#loads) return
+      this.track = track
+      this.problem = null
+      this.#pastAt = null
+      this.#lookBack()
+    } catch (error) {
+      if (load !== this.#loads) return
+      this.problem = messageOf(error)
+    }
+    this.isLoading = false
+    this.#changed()
+  }
+
+  async #sync(track: Track): Promise<void> {
+    this.#syncing = track
+    try {
+      do {
+        this.#missed = false
+        this.#pending = []
+        for (let done = false; !done && this.#syncing === track; ) {
+          const answer = await askEntries(track.scope, track.lastPosition, pageEntries)
+          track.add(answer.entries)
+          done = answer.done
+          this.#changed()
+        }
+        if (!this.#missed && this.#syncing === track) track.add(this.#pending)
+      } while (this.#missed && this.#syncing === track)
+    } catch (error) {
+      this.problem = messageOf(error)
+    }
+    if (this.#syncing === track) this.#syncing = null
+  }
+
+  /** The other scopes at the moment that is looked at. */
+  #lookBack(): void {
+    const at = this.place.position === null ? null : this.moment
+    if (at === this.#pastAt) return
+    this.#pastAt = at
+    if (at === null) {
+      this.pastRows = null
+      return
+    }
+    setTimeout(() => {
+      if (this.#pastAt !== at) return
+      askScopes(at).then(
+        ({ scopes }) => {
+          if (this.#pastAt === at) this.pastRows = scopes
+          this.#changed()
+        },
+        () => {},
+      )
+    }, 150)
+  }
+
+  #changed(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    requestAnimationFrame(() => {
+      this.#isScheduled = false
+      const { track } = this
+      if (track !== null) {
+        const until = performance.now() + sliceMs
+        if (!track.replay(() => performance.now() < until)) this.#changed()
+      }
+      this.#version += 1
+      for (const listener of this.#listeners) listener()
+    })
+  }
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

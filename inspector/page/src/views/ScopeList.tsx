@@ -1,0 +1,46 @@
+import { useInspection } from '../hooks/inspection.ts'
+import { isPressing, scopeParts, stateTokens } from '../model/words.ts'
+
+/** Every scope, always in sight: its state, who waits, whether something presses. */
+export const ScopeList = () => {
+  const inspection = useInspection()
+  const rows = inspection.pastRows ?? inspection.rows
+  const chosen = inspection.track?.scope ?? inspection.place.scope
+  return (
+    <aside className="scope-list" aria-label="Scopes">
+      <h2>Scopes</h2>
+      {rows.length === 0 && <p className="hint">None yet. A scope appears with its first call.</p>}
+      <ul>
+        {rows.map((row) => {
+          const { title, detail } = scopeParts(row.scope)
+          const waiting = row.primary.waiting + row.auxiliary.waiting
+          return (
+            <li key={row.scope}>
+              <button
+                type="button"
+                className="scope-button"
+                aria-current={row.scope === chosen ? 'true' : undefined}
+                title={row.scope}
+                onClick={() => inspection.go({ scope: row.scope, call: null })}
+              >
+                <i className={`dot ${stateTokens[row.state]}`} aria-hidden="true" />
+                <span className="scope-title">{title}</span>
+                {row.alarms.some(isPressing) && (
+                  <span className="alarm-mark" role="img" aria-label="alarm">
+                    !
+                  </span>
+                )}
+                {waiting > 0 && (
+                  <span className="waiting-count" title={`${waiting} waiting`}>
+                    {waiting}
+                  </span>
+                )}
+                <span className="scope-detail">{detail ?? row.state}</span>
+              </button>
+            </li>
+          )
+        })}
+      </ul>
+    </aside>
+  )
+}

@@ -1,0 +1,191 @@
+import { HashMap } from 'effect'
+import { useMemo } from 'react'
+import { providerScope, type ScopeContext, waitReason } from '../../../../machines/index.ts'
+import { activeStates, type Chart, type ChartEdge, chartOf } from '../../../chart.ts'
+import { gateOf } from '../../../row.ts'
+import { useInspection } from '../hooks/inspection.ts'
+import { clockText, countText, durationText, stateWords } from '../model/words.ts'
+import { ChartView } from './Chart.tsx'
+import { CallLink, Empty, Fact, GatePill, LaneMark, StatePill } from './parts.tsx'
+
+/** From the machine that runs, nothing drawn by hand. */
+const chart = chartOf(providerScope.config)
+
+const Statechart = () => {
+  const { track, index } = useInspection()
+  const entry = track?.entries[index]
+  // A moment that is looked at stays the same while more happens.
+  const now = useMemo(
+    () =>
+      track === null ? null : { context: track.contextAt(index), moveIndex: track.lastMove(index), entry },
+    [track, index, entry],
+  )
+  if (chart === null || now === null)
+    return <Empty title="No scope to show">A scope appears with its first call.</Empty>
+  return <Now chart={chart} context={now.context} moveIndex={now.moveIndex} />
+}
+
+interface NowProps {
+  readonly chart: Chart
+  readonly context: ScopeContext
+  readonly moveIndex: number
+}
+
+const Now = ({ chart, context, moveIndex }: NowProps) => {
+  const { track } = useInspection()
+  const { state } = context
+  const active = useMemo(() => {
+    const [outer, inner] = state.split('.') as [string, string?]
+    return activeStates(chart, inner === undefined ? outer : { [outer]: inner })
+  }, [chart, state])
+  const taken = useMemo(() => {
+    const arrows = moveIndex < 0 ? [] : (track?.arrowsAt(moveIndex) ?? [])
+    const wasTaken = ({ sourceId, targetId, guard }: ChartEdge) =>
+      arrows.some((one) => one.sourceId === sourceId && one.targetId === targetId && one.guard === guard)
+    return new Set(chart.edges.filter(wasTaken).map(({ id }) => id))
+  }, [chart, track, moveIndex])
+  return (
+    <div className="now">
+      <ChartView chart={chart} active={active} taken={taken} name={context.scope} />
+      <div className="now-side">
+        <Summary context={context} moveIndex={moveIndex} />
+        <Waiting context={context} />
+        <InFlight context={context} />
+      </div>
+    </div>
+  )
+}
+
+const phaseFact = ({ state, phase, at }: ScopeContext): readonly [string, number] | null => {
+  if (state === 'primaryPending' && phase.graceUntilMs > at) return ['Grace ends in', phase.graceUntilMs - at]
+  if (state === 'primaryPending' && phase.patienceUntilMs > at)
+    return ['Patience ends in', phase.patienceUntilMs - at]
+  if (state === 'quietRamp.quiet' && phase.quietUntilMs > at)
+    return ['Tried again in', phase.quietUntilMs - at]
+  if (state === 'settled' && phase.lingerUntilMs > at) return ['Idle in', phase.lingerUntilMs - at]
+  return null
+}
+
+const Summary = ({ context, moveIndex }: { readonly context: ScopeContext; readonly moveIndex: number }) => {
+  const { track } = useInspection()
+  const { state, counts, policy, wait, at, counters, episode } = context
+  const phase = phaseFact(context)
+  const move = track?.entries[moveIndex]?.event
+  return (
+    <section className="panel summary" aria-label="Now">
+      <p className="summary-state">
+        <StatePill state={state} />
+        <GatePill gate={gateOf(context)} />
+      </p>
+      <p className="muted">{stateWords[state]}</p>
+      <dl className="facts">
+        {move !== undefined && (
+          <Fact name="Entered by">
+            <code>{move.type}</code> at {clockText(move.at)}
+          </Fact>
+        )}
+        {phase !== null && <Fact name={phase[0]}>{durationText(phase[1])}</Fact>}
+        {wait !== null && wait.untilMs > at && (
+          <Fact name="Provider asked to wait">
+            {durationText(wait.untilMs - at)} <span className="muted">{wait.kind}</span>
+          </Fact>
+        )}
+        <Fact name="Places taken">
+          {counts.places} of {policy.capacity}
+        </Fact>
+        {episode !== null && (
+          <Fact name="Episode">
+            {durationText(at - episode.startedAt)}, {countText(episode.auxiliariesDeferred)} auxiliaries
+            deferred
+          </Fact>
+        )}
+        <Fact name="Refused by provider">{countText(counters.refusedByProvider)}</Fact>
+        <Fact name="Completed">
+          {countText(counters.completed)} of {countText(counters.submitted)} submitted
+        </Fact>
+      </dl>
+    </section>
+  )
+}
+
+const shownCalls = 60
+
+const Waiting = ({ context }: { readonly context: ScopeContext }) => {
+  const inspection = useInspection()
+  const { at } = context
+  const calls = [...HashMap.values(context.waiting)].sort((one, other) => one.seq - other.seq)
+  return (
+    <section className="panel" aria-label="Waiting calls">
+      <h2>
+        Waiting <span className="count">{countText(calls.length)}</span>
+      </h2>
+      {calls.length === 0 ? (
+        <p className="hint">Nobody waits.</p>
+      ) : (
+        <table className="compact">
+          <tbody>
+            {calls.slice(0, shownCalls).map((waiting) => {
+              const why = waitReason(context, waiting)
+              return (
+                <tr key={waiting.call.id}>
+                  <td>
+                    <CallLink id={waiting.call.id} open={(call) => inspection.go({ call })} />
+                    <small>
+                      <LaneMark lane={waiting.call.lane} /> {waiting.call.principal}
+                    </small>
+                  </td>
+                  <td>
+                    <code>{why.reason}</code>
+                    {why.wakeAt !== null && why.wakeAt > at && (
+                      <small>within {durationText(why.wakeAt - at)}</small>
+                    )}
+                  </td>
+                  <td className="number">{durationText(at - waiting.submittedAt)}</td>
+                </tr>
+              )
+            })}
+          </tbody>
+        </table>
+      )}
+      {calls.length > shownCalls && <p className="hint">and {countText(calls.length - shownCalls)} more</p>}
+    </section>
+  )
+}
+
+const InFlight = ({ context }: { readonly context: ScopeContext }) => {
+  const inspection = useInspection()
+  const { at } = context
+  const calls = [...HashMap.values(context.inFlight)].sort((one, other) => one.seq - other.seq)
+  return (
+    <section className="panel" aria-label="Calls in flight">
+      <h2>
+        In flight <span className="count">{countText(calls.length)}</span>
+      </h2>
+      {calls.length === 0 ? (
+        <p className="hint">Nothing runs.</p>
+      ) : (
+        <table className="compact">
+          <tbody>
+            {calls.slice(0, shownCalls).map(({ call, stage, grant, grantedAt, preempted }) => (
+              <tr key={call.id}>
+                <td>
+                  <CallLink id={call.id} open={(id) => inspection.go({ call: id })} />
+                  <small>
+                    <LaneMark lane={call.lane} /> {call.principal}
+                  </small>
+                </td>
+                <td>
+                  <code>{preempted ? 'preempted' : stage}</code>
+                  <small>{grant}</small>
+                </td>
+                <td className="number">{durationText(at - grantedAt)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </section>
+  )
+}
+
+export default Statechart

@@ -1,0 +1,74 @@
+/** Where XState apps stream in: `createWebSocketInspector({ url: 'ws://localhost:4518/inspector/xstate' })`. */
+import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { WebSocketServer } from 'ws'
+import type { ActorFrame } from './protocol.ts'
+import { actorFrame } from './stately.ts'
+
+/** A definition comes with its actor; a context may be large, and is thrown away. */
+const maxMessageBytes = 2 * 1024 * 1024
+const maxApps = 32
+/** Actors that a page which opens later is told of. */
+const maxActors = 1_000
+
+export class AppSocket {
+  readonly #server = new WebSocketServer({ noServer: true, maxPayload: maxMessageBytes })
+  readonly #actors = new Map<string, ActorFrame>()
+  readonly #heard: (frame: ActorFrame) => void
+  readonly #now: () => number
+
+  constructor(heard: (frame: ActorFrame) => void, now: () => number) {
+    this.#heard = heard
+    this.#now = now
+  }
+
+  /** The newest of what is known of every actor. */
+  get actors(): ReadonlyArray<ActorFrame> {
+    return [...this.#actors.values()]
+  }
+
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    if (this.#server.clients.size >= maxApps) {
+      socket.end('HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n\r\n')
+      return
+    }
+    this.#server.handleUpgrade(request, socket, head, (client) => {
+      client.on('error', () => client.terminate())
+      client.on('message', (data, isBinary) => {
+        if (!isBinary) this.#take(String(data))
+      })
+    })
+  }
+
+  close(): void {
+    for (const client of this.#server.clients) client.terminate()
+    this.#server.close()
+  }
+
+  #take(text: string): void {
+    const frame = actorFrame(parsed(text), this.#now())
+    if (frame === null) return
+    this.#remember(frame)
+    this.#heard(frame)
+  }
+
+  #remember(frame: ActorFrame): void {
+    const { sessionId } = frame
+    const known = this.#actors.get(sessionId)
+    if (frame.kind === 'actor') this.#actors.set(sessionId, frame)
+    else if (frame.kind === 'snapshot' && known?.kind === 'actor') {
+      this.#actors.set(sessionId, { ...known, status: frame.status, value: frame.value })
+    }
+    if (this.#actors.size <= maxActors) return
+    const [oldest] = this.#actors.keys()
+    if (oldest !== undefined) this.#actors.delete(oldest)
+  }
+}
+
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}

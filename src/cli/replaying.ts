@@ -1,0 +1,180 @@
+/** What `replay` does, apart from its flags. */
+import { readFileSync } from 'node:fs'
+import { HashMap } from 'effect'
+import type { InFlight, Waiting } from '../../machines/context.ts'
+import type { Decision, PolicyInput, ScopeContext } from '../../machines/index.ts'
+import { encodeScope } from '../../machines/snapshot.ts'
+import { type Record as JournalRecord, readRecord } from '../host/recovery.ts'
+import { replayScopes } from '../host/replay.ts'
+import { scopeStatus } from '../host/status.ts'
+import { type OpenTables, openSqliteReader, openTables } from '../journal/reader.ts'
+import { type CallStory, whatIf } from '../simulation/what-if.ts'
+import { CliFailure, lineOf } from './failure.ts'
+
+export interface ReplayRequest {
+  readonly journal: string
+  /** Null for all. */
+  readonly scope: string | null
+  /** ISO time or epoch milliseconds, as text; null for the newest state. */
+  readonly at: string | null
+  readonly policyPath: string | null
+  readonly json: boolean
+}
+
+/** Answers what to print. Throws `CliFailure`, and what the journal says of itself. */
+export const replay = async (request: ReplayRequest): Promise<string> => {
+  const untilAt = request.at === null ? null : timeOf(request.at)
+  if (request.policyPath === null) return stateText(request, untilAt)
+  const policy = policyAt(request.policyPath)
+  const tables = openTables(request.journal)
+  try {
+    return differencesText(tables, request, policy, untilAt)
+  } finally {
+    tables.db.close()
+  }
+}
+
+const timeOf = (text: string): number => {
+  const at = /^\d+$/.test(text) ? Number(text) : Date.parse(text)
+  if (Number.isFinite(at)) return at
+  const message = `--at must be an ISO time or epoch milliseconds, got ${JSON.stringify(text)}`
+  throw new CliFailure({ message })
+}
+
+const policyAt = (path: string): PolicyInput => {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'))
+  } catch (error) {
+    throw new CliFailure({ message: `policy ${path}: ${lineOf(error)}` })
+  }
+}
+
+const stateText = async (
+  { journal, scope, json }: ReplayRequest,
+  untilAt: number | null,
+): Promise<string> => {
+  const reader = await openSqliteReader(journal)
+  try {
+    const query = { ...(scope === null ? {} : { scope }), ...(untilAt === null ? {} : { untilAt }) }
+    const { scopes } = await replayScopes(reader, journal, query)
+    if (scopes.length === 0) {
+      const what = scope === null ? 'no scope' : `no scope ${JSON.stringify(scope)}`
+      const when = untilAt === null ? '' : ` at ${new Date(untilAt).toISOString()}`
+      throw new CliFailure({ message: `journal ${journal} knows ${what}${when}` })
+    }
+    if (json) return scopes.map(({ context }) => JSON.stringify(encodeScope(context))).join('\n')
+    return scopes.map(({ context, position }) => scopeText(context, position).join('\n')).join('\n\n')
+  } finally {
+    reader.close()
+  }
+}
+
+const listed = 12
+
+const scopeText = (context: ScopeContext, position: number): ReadonlyArray<string> => {
+  const { scope, state, auxiliaryGate, primary, auxiliary, capacity, wait, recentInputTokens } =
+    scopeStatus(context)
+  return [
+    `${scope} at ${new Date(context.at).toISOString()}, entry ${position}`,
+    `  state      ${state}, gate ${auxiliaryGate}, capacity ${capacity}`,
+    `  primary    ${primary.waiting} waiting, ${primary.inFlight} in flight`,
+    `  auxiliary  ${auxiliary.waiting} waiting, ${auxiliary.inFlight} in flight`,
+    `  sent       ${recentInputTokens} input tokens in the last minute`,
+    ...(wait === null ? [] : [`  provider   asked to wait until ${clockTime(wait.untilMs)} (${wait.kind})`]),
+    ...listOf('in flight', bySeq(context.inFlight), flightText),
+    ...listOf('waiting', bySeq(context.waiting), waitingText),
+  ]
+}
+
+const bySeq = <A extends { readonly seq: number }>(calls: HashMap.HashMap<string, A>): ReadonlyArray<A> =>
+  [...HashMap.values(calls)].sort((one, other) => one.seq - other.seq)
+
+const listOf = <A>(title: string, calls: ReadonlyArray<A>, text: (call: A) => string): string[] => [
+  ...calls.slice(0, listed).map((call) => `  ${title.padEnd(10)} ${text(call)}`),
+  ...(calls.length > listed ? [`  ${title.padEnd(10)} and ${calls.length - listed} more`] : []),
+]
+
+const flightText = ({ call, stage, grantedAt, grant }: InFlight): string =>
+  `${call.id}: ${call.lane} of ${call.principal}, ${stage}, since ${clockTime(grantedAt)} (${grant})`
+
+const waitingText = ({ call, submittedAt, reason }: Waiting): string =>
+  `${call.id}: ${call.lane} of ${call.principal}, since ${clockTime(submittedAt)} (${reason})`
+
+const clockTime = (at: number): string => new Date(at).toISOString().slice(11, 23)
+
+const differencesText = (
+  tables: OpenTables,
+  { scope, json, journal }: ReplayRequest,
+  policy: PolicyInput,
+  untilAt: number | null,
+): string => {
+  const lines: string[] = []
+  for (const [name, { history, snapshot }] of historiesOf(tables, scope, untilAt)) {
+    const stories = whatIf(name, history, policy, snapshot)
+    if (json) lines.push(...stories.map((story) => JSON.stringify({ scope: name, ...story })))
+    else lines.push(...storiesText(name, history.length, stories))
+  }
+  if (lines.length === 0 && !json) throw new CliFailure({ message: `journal ${journal} knows no such scope` })
+  return lines.join('\n')
+}
+
+interface History {
+  readonly history: JournalRecord[]
+  /** Where it begins; absent when it is whole. */
+  readonly snapshot?: unknown
+}
+
+/** Each scope's history from its beginning, or from the oldest checkpoint where that was compacted. */
+const historiesOf = (tables: OpenTables, scope: string | null, untilAt: number | null) => {
+  const { entries, checkpoints, path } = tables
+  const compacted = entries.retention().through > 0
+  const bases = new Map<string, number>()
+  const histories = new Map<string, History>()
+  for (const row of compacted ? checkpoints.allRows() : []) {
+    if (bases.has(row.scope) || (scope !== null && row.scope !== scope)) continue
+    bases.set(row.scope, row.position)
+    histories.set(row.scope, { history: [], snapshot: JSON.parse(checkpoints.load(row).snapshot) })
+  }
+  const slice = { ...(scope === null ? {} : { scope }), ...(untilAt === null ? {} : { untilAt }) }
+  for (let after = 0, done = false; !done; ) {
+    const read = entries.slice({ ...slice, after, first: after === 0 })
+    for (const entry of read.entries) {
+      if (entry.position <= (bases.get(entry.scope) ?? 0)) continue
+      const { history } = histories.get(entry.scope) ?? begin(histories, entry.scope)
+      history.push(readRecord(path, entry))
+    }
+    after = read.through
+    done = read.done
+  }
+  return histories
+}
+
+const begin = (histories: Map<string, History>, scope: string): History => {
+  const fresh: History = { history: [] }
+  histories.set(scope, fresh)
+  return fresh
+}
+
+const storiesText = (
+  scope: string,
+  events: number,
+  stories: ReadonlyArray<CallStory>,
+): ReadonlyArray<string> => {
+  if (stories.length === 0) return [`${scope}: nothing would differ in ${events} events`]
+  const heading = `${scope}: ${stories.length} call${stories.length === 1 ? '' : 's'} would have heard something else (- was, + would)`
+  return [heading, ...stories.flatMap(storyText)]
+}
+
+const storyText = ({ callId, was, would }: CallStory): ReadonlyArray<string> => {
+  const [before, now] = [was.map(decisionText), would.map(decisionText)]
+  const shared = before.findIndex((line, index) => line !== now[index])
+  const from = shared === -1 ? before.length : shared
+  return [
+    callId,
+    ...before.slice(from).map((line) => `  - ${line}`),
+    ...now.slice(from).map((line) => `  + ${line}`),
+  ]
+}
+
+const decisionText = ({ at, verdict, reason, state }: Decision): string =>
+  `${clockTime(at)} ${verdict}: ${reason} (in ${state})`
