@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import type { Clock } from './clock.ts'
+import type { Clock } from '../clock.ts'
 import type { Accepted, Provider } from './provider.ts'
 import type { Answer, Dialect, HeaderFields, Reply, Vendor } from './wire/dialect.ts'
 import type { Fault } from './wire/request.ts'

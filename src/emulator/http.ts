@@ -1,6 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { type Clock, systemClock } from './clock.ts'
+import { type Clock, systemClock } from '../clock.ts'
 import { answerStream, answerWhole, limitFields, sendAnswer } from './exchange.ts'
 import { type Latency, makeProvider, type Provider, type ProviderOptions } from './provider.ts'
 import type { LogEntry } from './request-log.ts'

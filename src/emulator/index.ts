@@ -2,7 +2,7 @@
  * A provider that enforces its limits, wire-true: `rightofway/emulator`. One core for virtual time
  * (`makeProvider`) and for HTTP on any clock (`startEmulator`, `makeEmulatorHandler`).
  */
-export { type Clock, systemClock } from './clock.ts'
+export { type Clock, systemClock } from '../clock.ts'
 export {
   type Emulator,
   type EmulatorHandler,
