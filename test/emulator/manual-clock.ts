@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/emulator/clock.ts'
+import type { Clock } from '../../src/clock.ts'
 
 /** A clock that stands still until it is told to go on. */
 export interface ManualClock extends Clock {
