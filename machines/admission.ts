@@ -99,9 +99,12 @@ export const primaryDue = (context: ScopeContext): boolean =>
   primaryWanted(context) &&
   (context.ring.size === 0 || !overdue(context) || quantumSpent(context) || quantumBlocked(context))
 
+const isPaced = (context: ScopeContext, { call }: Waiting): boolean =>
+  !pacing.paceAllows(paceOf(context, call.priorityClass), context.at)
+
 /** Why this auxiliary does not fit, though the lane may go; null when it does. */
 export const auxiliaryMisfit = (context: ScopeContext, waiting: Waiting): 'pacing' | 'budget' | null => {
-  if (!pacing.paceAllows(paceOf(context, waiting.call.priorityClass), context.at)) return 'pacing'
+  if (isPaced(context, waiting)) return 'pacing'
   return fitsAt(context.budget, costOfCall(waiting), context.at) > context.at ? 'budget' : null
 }
 
@@ -234,7 +237,9 @@ const maxBypass = 2
 
 /** Whose turn it is, or, at most `maxBypass` times for the same head that does not fit, somebody else who fits. */
 const chooseAuxiliary = (draft: Draft, fits: (waiting: Waiting) => boolean): Waiting | null => {
-  const head = nextAuxiliary(draft)
+  // A class that backs off does so alone: no room is kept for it, the others of the lane go on.
+  const backsOff = (waiting: Waiting): boolean => !fits(waiting) && isPaced(draft, waiting)
+  const head = nextAuxiliary(draft, backsOff)
   if (head === null || fits(head)) return head
   const before = draft.bypass?.callId === head.call.id ? draft.bypass.count : 0
   if (before >= maxBypass) return null

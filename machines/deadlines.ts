@@ -81,7 +81,12 @@ const preemptedFlights = (context: ScopeContext, wanted: boolean): InFlight[] =>
   [...HashMap.values(context.inFlight)]
     .filter(
       ({ call, grant, preempted }) =>
-        call.lane === 'auxiliary' && grant !== 'dependency' && grant !== 'nested' && preempted === wanted,
+        call.lane === 'auxiliary' &&
+        grant !== 'dependency' &&
+        grant !== 'nested' &&
+        preempted === wanted &&
+        // A primary waits for it: taking its place back would help nobody.
+        (wanted || !HashMap.has(context.dependents, call.id)),
     )
     .sort((one, other) => one.seq - other.seq)
 
@@ -149,10 +154,11 @@ const firstAuxiliaryTime = (context: ScopeContext): number => {
   const front = ringFront(context)
   if (front !== null && auxiliaryMisfit(context, front) !== null) {
     earliest = sooner(context, earliest, fitsAt(context.budget, costOfCall(front), at))
-    for (const pace of Object.values(context.pacing)) {
-      earliest = sooner(context, earliest, pace.pausedUntilMs)
-      if (warmth(context.ramp, at) === 'warm-up') earliest = sooner(context, earliest, warmFromMs(pace))
-    }
+  }
+  // Who backs off may stand behind a front that waits for something else.
+  for (const pace of Object.values(context.pacing)) {
+    earliest = sooner(context, earliest, pace.pausedUntilMs)
+    if (warmth(context.ramp, at) === 'warm-up') earliest = sooner(context, earliest, warmFromMs(pace))
   }
   const since = unservedSince(context)
   if (since !== null && (primaryWanted(context) || context.foregroundActive)) {

@@ -182,6 +182,7 @@ const beginEpisode = (draft: Draft, call: Call): void => {
 const isUrgent = (draft: Draft, call: Call): boolean =>
   call.lane === 'auxiliary' &&
   (HashMap.has(draft.expected, call.id) ||
+    HashMap.has(draft.dependents, call.id) ||
     (call.turnId !== null && lookup(draft.turns, call.turnId)?.betweenRounds === 'hold'))
 
 /** The live ones of its dependencies, which are promoted; those that have not come yet are expected. */
@@ -281,7 +282,11 @@ export const dispatched = (draft: Draft, callId: string): void => {
 export const accepted = (draft: Draft, callId: string): void => {
   const flight = lookup(draft.inFlight, callId)
   if (flight === undefined || flight.stage === 'accepted') return
-  draft.inFlight = HashMap.set(draft.inFlight, callId, { ...flight, stage: 'accepted' })
+  draft.inFlight = HashMap.set(draft.inFlight, callId, begin(draft, flight))
+}
+
+/** What the acceptance of a call says of its lane, its class and the ceiling; answers the call as accepted. */
+const begin = (draft: Draft, flight: InFlight): InFlight => {
   if (flight.call.lane === 'primary') adjust(draft, { primaryUnaccepted: -1 })
   if (flight.paced) leaveWindow(draft, flight)
   const pace = draft.pacing[flight.call.priorityClass]
@@ -289,6 +294,7 @@ export const accepted = (draft: Draft, callId: string): void => {
     draft.pacing = { ...draft.pacing, [flight.call.priorityClass]: pacing.accepted(pace, flight.grantedAt) }
   }
   draft.ramp = ramp.acceptedUnder(draft.ramp, flight.call.inputTokens, flight.grantedAt, draft.at)
+  return { ...flight, stage: 'accepted' }
 }
 
 type Settled = Extract<ScopeEvent, { type: 'call.settled' }>
@@ -299,8 +305,7 @@ export const settle = (draft: Draft, event: Settled): void => {
     count(draft, 'lateSettlements')
     return
   }
-  if (event.outcome === 'completed') accepted(draft, event.callId)
-  const now = lookup(draft.inFlight, event.callId) as InFlight
+  const now = event.outcome === 'completed' && flight.stage !== 'accepted' ? begin(draft, flight) : flight
   land(draft, now)
   account(draft, now, event)
   if (event.evidence !== undefined) weigh(draft, event.evidence, now)

@@ -101,8 +101,11 @@ const rotate = (draft: Draft, name: string, principal: Principal): void => {
 const atQuota = (policy: Policy, principal: Principal): boolean =>
   policy.principalQuota !== null && principal.inFlight >= policy.principalQuota
 
-/** The call whose turn it is, or null when nobody may take one. */
-export const nextAuxiliary = (draft: Draft): Waiting | null => {
+/** The call whose turn it is, or null when nobody may take one. Who `isOut` is passed like who is at its quota. */
+export const nextAuxiliary = (
+  draft: Draft,
+  isOut: (waiting: Waiting) => boolean = () => false,
+): Waiting | null => {
   let unable = 0
   for (let turn = 0; unable < draft.ring.size; turn += 1) {
     const name = peek(draft.ring) as string
@@ -111,7 +114,7 @@ export const nextAuxiliary = (draft: Draft): Waiting | null => {
     if (found === null)
       throw new Error(`scope ${draft.scope}: principal ${name} is in the ring without a backlog`)
     const trimmed = found.queue === principal.queue ? principal : { ...principal, queue: found.queue }
-    if (atQuota(draft.policy, principal)) {
+    if (atQuota(draft.policy, principal) || isOut(found.head)) {
       draft.ring = push(pop(draft.ring), name)
       unable += 1
       continue

@@ -44,12 +44,12 @@ interface MachineContext {
 type Guarded = { readonly context: MachineContext }
 
 const auxiliariesClear = ({ context }: Guarded): boolean => {
-  const { at, policy, counts, phase } = context.lanes
+  const { at, policy, counts, heldTurns, phase } = context.lanes
   return (
     policy.inFlight === 'tolerate' ||
     counts.auxiliaryInTheWay <= policy.toleratedInFlight ||
-    // The gate is held for primaries that already run: nobody has to make room.
-    counts.primaryWaiting === 0 ||
+    // The gate is held for primaries that already run: nobody has to make room. A turn has its primary still to come.
+    (counts.primaryWaiting === 0 && heldTurns === 0) ||
     (policy.inFlight === 'settle' && policy.afterPatience === 'proceed' && at >= phase.patienceUntilMs)
   )
 }
@@ -92,11 +92,21 @@ const whenPrimariesAreGone = [
   { guard: 'fairnessDue', target: '#scope.auxiliaryDraining' },
 ] as const
 
+/** `absorb`, which knows its last answer: it is asked before the statechart is, and again by it. */
+const takeIn = ((): typeof absorb => {
+  let last: readonly [ScopeContext, ScopeEvent, ScopeContext] | null = null
+  return (context, event) => {
+    if (last === null || last[0] !== context || last[1] !== event)
+      last = [context, event, absorb(context, event)]
+    return last[2]
+  }
+})()
+
 export const providerScope = machineSetup.createMachine({
   id: 'scope',
   initial: 'idle',
   context: ({ input }) => ({ lanes: emptyContext(input.scope, parsePolicy(input.policy), input.at) }),
-  on: { '*': { actions: change(absorb) } },
+  on: { '*': { actions: change(takeIn) } },
   states: {
     idle: {
       description: 'No episode. The gate is open.',
@@ -168,9 +178,39 @@ type ActorScopeOf = Parameters<typeof providerScope.transition>[2]
 
 const react = providerScope.transition.bind(providerScope)
 
+/** Names of the guards that lead out of a state, its own and its ancestor's, as the chart above has them. */
+const exitsOf = (state: ScopeState): ReadonlyArray<string> => {
+  const path = `scope.${state}`.split('.')
+  const nodes = path
+    .slice(1)
+    .map((_, depth) => providerScope.getStateNodeById(path.slice(0, depth + 2).join('.')))
+  return nodes.flatMap(({ always = [] }) => always.map(({ guard }) => String(guard)))
+}
+
+const exits = new Map<ScopeState, ReadonlyArray<string>>()
+
+/** Whether a scope that has taken an event in stays in its state: then there is nothing for the chart to do. */
+const stays = (lanes: ScopeContext): boolean => {
+  const known = exits.get(lanes.state)
+  const names = known ?? exitsOf(lanes.state)
+  if (known === undefined) exits.set(lanes.state, names)
+  const guards = providerScope.implementations.guards as Record<string, (args: Guarded) => boolean>
+  const args = { context: { lanes } }
+  return !names.some((name) => guards[name]!(args))
+}
+
+/** The next snapshot: made at once where the state stays, by the chart where it does not. */
+const advance = (snapshot: Snapshot, event: ScopeEvent, actorScope: ActorScopeOf): Snapshot => {
+  if (snapshot.status === 'active' && !event.type.startsWith('xstate.')) {
+    const lanes = takeIn(snapshot.context.lanes, event)
+    if (stays(lanes)) return { ...snapshot, context: { lanes } }
+  }
+  return react(snapshot, event, actorScope)
+}
+
 /** Ends an event once the state has settled: who must wait hears why, and what was decided is emitted in one piece. */
 const conclude = (snapshot: Snapshot, event: ScopeEvent, actorScope: ActorScopeOf): Snapshot => {
-  const next = react(snapshot, event, actorScope)
+  const next = advance(snapshot, event, actorScope)
   const { context } = next
   if (context === snapshot.context || next.status !== 'active') return next
   if (context.lanes.unannounced.length > 0) context.lanes = announce(context.lanes)

@@ -62,7 +62,8 @@ export const absorb = (context: ScopeContext, event: ScopeEvent): ScopeContext =
 const enterState: Readonly<Partial<Record<ScopeState, (draft: Draft) => void>>> = {
   primaryPending: (draft) => {
     draft.phase = { ...openPhase, patienceUntilMs: draft.at + draft.policy.patienceMs }
-    if (draft.policy.inFlight === 'cancel' && draft.counts.primaryWaiting > 0) preempt(draft, true)
+    const expected = draft.counts.primaryWaiting > 0 || draft.heldTurns > 0
+    if (draft.policy.inFlight === 'cancel' && expected) preempt(draft, true)
   },
   auxiliaryDraining: (draft) => {
     draft.drain = { windowStartMs: draft.at, windowTokens: 0, servedTokens: 0 }

@@ -25,7 +25,8 @@ export const awaitPermit = (
       runner.withdraw(call.id, signal?.reason)
       resume(Effect.die(signal?.reason))
     }
-    if (signal?.aborted) return resume(Effect.die(signal.reason))
+    // It may wait in its place already, after a refusal or a preemption.
+    if (signal?.aborted) return abort()
     signal?.addEventListener('abort', abort, { once: true })
     runner.submit(call, {
       dispatchAtOnce,

@@ -120,13 +120,14 @@ export class ScopeRunner implements PermitOwner {
       kept.permit.settle({ outcome: 'cancelled' })
       return
     }
-    const delivered = !this.#waiters.delete(callId)
+    const waited = this.#waiters.delete(callId)
     const permit = this.#permits.get(callId)
-    if (delivered) return permit?.abort(reason)
     if (permit !== undefined) {
-      permit.settle({ outcome: 'cancelled' })
+      if (waited) permit.settle({ outcome: 'cancelled' })
+      else permit.abort(reason)
       return
     }
+    // It waits, also when nobody has come back for it since it went back to its place.
     this.tell({ type: 'call.withdrawn', callId })
   }
 
