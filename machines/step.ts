@@ -8,27 +8,31 @@ import type { ScopeEvent } from './event.ts'
 import * as facts from './facts.ts'
 import { endTurn } from './fairness.ts'
 import { waitReason } from './reason.ts'
+import * as settlement from './settlement.ts'
+import * as submission from './submission.ts'
 
 const applyFact = (draft: Draft, event: ScopeEvent): void => {
   switch (event.type) {
     case 'call.submitted':
-      return facts.submit(draft, event.call)
+      return submission.submit(draft, event.call)
     case 'call.withdrawn':
-      return facts.withdraw(draft, event.callId)
+      return submission.withdraw(draft, event.callId)
     case 'call.dispatched':
-      return facts.dispatched(draft, event.callId)
+      return settlement.dispatched(draft, event.callId)
     case 'call.accepted':
-      return facts.accepted(draft, event.callId)
+      return settlement.accepted(draft, event.callId)
     case 'call.settled':
-      return facts.settle(draft, event)
+      return settlement.settle(draft, event)
     case 'call.promoted':
     case 'call.claimed': {
       const waiting = lookup(draft.waiting, event.callId)
       if (waiting === undefined) return
-      return event.type === 'call.promoted' ? facts.promote(draft, waiting) : facts.claim(draft, waiting)
+      return event.type === 'call.promoted'
+        ? submission.promote(draft, waiting)
+        : submission.claim(draft, waiting)
     }
     case 'provider.evidence':
-      return facts.absorbEvidence(draft, event)
+      return settlement.absorbEvidence(draft, event)
     case 'wait.released':
       draft.wait = null
       draft.pacing = {}

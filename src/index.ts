@@ -30,6 +30,15 @@ export {
   priorityVariable,
 } from './carrier/priority.ts'
 export { currentPriority, delegate, delegated, priorityField, withPriority } from './carrier/with-priority.ts'
+export { type CallContext, withCall } from './clients/call-context.ts'
+export { type LanedFetchOptions, lanedFetch } from './clients/laned-fetch.ts'
+export {
+  deferring,
+  type LanedAdapterOptions,
+  LaneRefusal,
+  lanedAdapter,
+  laneRefusalIn,
+} from './clients/membrane-adapter.ts'
 export { type Clock, ManualClock, systemClock } from './clock.ts'
 export { policyFromEnvironment } from './config/environment.ts'
 export {

@@ -1,7 +1,15 @@
 /** Tells a person, from the journal alone, why a call waits or what happened to it. */
-import type { Decision, Reason, ScopeEvent } from '../../machines/index.ts'
+import { HashMap } from 'effect'
+import {
+  type Decision,
+  type Reason,
+  type ScopeContext,
+  type ScopeEvent,
+  waitReason,
+} from '../../machines/index.ts'
+import { endingOf } from '../../machines/places.ts'
 import type { Journal } from '../journal/journal.ts'
-import { readRecord } from './recovery.ts'
+import { type Found, searchBack } from './explain-search.ts'
 
 export interface Explanation {
   readonly callId: string
@@ -119,35 +127,119 @@ const standingAfter = (
 const concerns = (event: ScopeEvent, callId: string): boolean =>
   event.type === 'call.submitted' ? event.call.id === callId : 'callId' in event && event.callId === callId
 
-/** Reads the journal of a running or a dead host. Null when it does not know the call. */
+/** A scope's present state, when it is at hand or cheap to rebuild; null when it is not. */
+export type StateOf = (scope: string, newestPosition: number) => Promise<ScopeContext | null>
+
+export interface ExplainOptions {
+  /** For saying how things stand now. Without it only what was written of the call is told. */
+  readonly stateOf?: StateOf
+  /** Entries that are looked at, at most, from the newest backwards. Default 1,000,000. */
+  readonly lookBack?: number
+}
+
+/**
+ * Reads the journal of a running or a dead host, backwards until the call's submission. Null when
+ * what is left of the journal does not know the call.
+ */
 export const explainFrom = async (
   journal: Pick<Journal, 'read'>,
   path: string,
   callId: string,
+  { stateOf, lookBack = 1_000_000 }: ExplainOptions = {},
 ): Promise<Explanation | null> => {
+  const { entries, beginning, newestPosition } = await searchBack(journal, path, callId, lookBack)
   const lines: string[] = []
-  let scope: string | null = null
   let standing: Explanation['standing'] = 'waiting'
-  const quoted = JSON.stringify(callId)
-  for await (const batch of journal.read()) {
-    for (const entry of batch) {
-      if (!entry.record.includes(quoted)) continue
-      const { event, decisions } = readRecord(path, entry)
-      const own = decisions.filter((decision) => decision.callId === callId)
-      const concerned = concerns(event, callId)
-      if (!concerned && own.length === 0) continue
-      scope = entry.scope
-      const line = concerned ? eventLine(event) : null
-      if (line !== null) lines.push(line)
-      lines.push(...own.map(decisionLine))
-      standing = standingAfter(standing, concerned ? event : { type: 'clock.woke', at: event.at }, own)
-    }
+  for (const { event, own } of entries) {
+    const concerned = concerns(event, callId)
+    const line = concerned ? eventLine(event) : null
+    if (line !== null) lines.push(line)
+    lines.push(...own.map(decisionLine))
+    standing = standingAfter(standing, concerned ? event : { type: 'clock.woke', at: event.at }, own)
   }
-  return scope === null ? null : { callId, scope, standing, lines }
+  const scope = entries.at(-1)?.scope
+  if (scope === undefined) return null
+  if (beginning !== 'found') lines.unshift(beginningLines[beginning])
+  const context = standing === 'waiting' ? await stateOf?.(scope, newestPosition) : null
+  if (context != null) lines.push(...nowLines(context, callId))
+  return { callId, scope, standing, lines }
 }
 
-/** `explainFrom` over the journal of a running host. */
-export const explainCall = (
-  host: { readonly journal: Journal },
+const beginningLines: Readonly<Record<Exclude<Found['beginning'], 'found'>, string>> = {
+  compacted: '(its history before this was compacted: a checkpoint stands for it, which remembers its place)',
+  'too far back': '(its history before this lies further back than was looked)',
+}
+
+/** How a waiting call stands at the newest event of its scope. */
+const nowLines = (context: ScopeContext, callId: string): ReadonlyArray<string> => {
+  if (!HashMap.has(context.waiting, callId)) return []
+  const waiting = HashMap.getUnsafe(context.waiting, callId)
+  const time = clockTime(context.at)
+  const { lane, principal } = waiting.call
+  let [ahead, ofItsOwn] = [0, 0]
+  for (const other of HashMap.values(context.waiting)) {
+    if (other.call.lane !== lane || other.seq >= waiting.seq) continue
+    ahead += 1
+    if (other.call.principal === principal) ofItsOwn += 1
+  }
+  const { reason, wakeAt } = waitReason(context, waiting)
+  const again =
+    wakeAt === null || wakeAt <= context.at
+      ? ''
+      : `; looked at again in ${seconds(wakeAt - context.at)} at the latest`
+  const owner =
+    waiting.unclaimedUntilMs === null
+      ? []
+      : [
+          `${time} nobody has come back for it since its host restarted; it expires at ${clockTime(waiting.unclaimedUntilMs)}`,
+        ]
+  return [
+    ...owner,
+    `${time} still waits after ${seconds(context.at - waiting.submittedAt)}, behind ${ahead} ${lane === 'primary' ? 'primaries' : 'auxiliaries'} (${ofItsOwn} of its own principal): ${sentences[reason]} (${reason}, in ${context.state})${again}`,
+  ]
+}
+
+/** What a scope's state alone says of a call, where nothing else is left of it; null when it does not know it. */
+export const explainState = (context: ScopeContext, callId: string): Explanation | null => {
+  const { scope, waiting, inFlight, at } = context
+  const told = (standing: Explanation['standing'], ...lines: ReadonlyArray<string>): Explanation => ({
+    callId,
+    scope,
+    standing,
+    lines: [beginningLines.compacted, ...lines],
+  })
+  if (HashMap.has(waiting, callId)) {
+    const { call, submittedAt } = HashMap.getUnsafe(waiting, callId)
+    const submitted = eventLine({ type: 'call.submitted', at: submittedAt, call }) as string
+    return told('waiting', submitted, ...nowLines(context, callId))
+  }
+  if (HashMap.has(inFlight, callId)) {
+    const { call, submittedAt, grantedAt, grant, stage } = HashMap.getUnsafe(inFlight, callId)
+    const submitted = eventLine({ type: 'call.submitted', at: submittedAt, call }) as string
+    return told(
+      'in flight',
+      submitted,
+      `${clockTime(grantedAt)} granted: ${sentences[grant]} (${grant}), now ${stage}`,
+    )
+  }
+  const ending = endingOf(context, callId)
+  return ending === undefined ? null : told('ended', `${clockTime(at)} it had ended by then: ${ending}`)
+}
+
+/** `explainFrom` over the journal of a running host, whose scopes know how things stand. */
+export const explainCall = async (
+  host: {
+    readonly journal: Journal
+    readonly runners: ReadonlyMap<string, { readonly context: ScopeContext }>
+  },
   callId: string,
-): Promise<Explanation | null> => explainFrom(host.journal, 'of this host', callId)
+): Promise<Explanation | null> => {
+  const stateOf: StateOf = async (scope) => host.runners.get(scope)?.context ?? null
+  const explanation = await explainFrom(host.journal, 'of this host', callId, { stateOf })
+  if (explanation !== null) return explanation
+  for (const { context } of host.runners.values()) {
+    const known = explainState(context, callId)
+    if (known !== null) return known
+  }
+  return null
+}

@@ -1,0 +1,159 @@
+/** Where a call stands: in its queue, in flight, or ended; and the moves between these. */
+import { HashMap } from 'effect'
+import { countFlight, lend } from './admission.ts'
+import type { Call } from './call.ts'
+import { priorityRanks } from './call.ts'
+import { adjust, count, type Draft, type Ending, type InFlight, lookup, type Waiting } from './context.ts'
+import type { DeferReason, ExpireReason, RejectReason } from './decision.ts'
+import { enqueueAuxiliary, isReady, leaveBacklog, leaveFlight, refundTurn, seqOf } from './fairness.ts'
+import * as pacing from './pacing.ts'
+import { insert, push } from './queue.ts'
+import { noteArrival } from './timeouts.ts'
+
+/** Into the lane's queue, at its own place. */
+export const enqueue = (draft: Draft, waiting: Waiting): void => {
+  const { call, seq } = waiting
+  draft.waiting = HashMap.set(draft.waiting, call.id, waiting)
+  const place = { seq, id: call.id }
+  const fresh = seq === draft.nextSeq - 1
+  if (call.lane === 'primary') {
+    adjust(draft, { primaryWaiting: 1, primaryReady: isReady(waiting) ? 1 : 0 })
+    if (isReady(waiting)) enqueuePrimary(draft, waiting)
+  } else {
+    adjust(draft, { auxiliaryWaiting: 1 })
+    if (waiting.urgent) draft.urgent = fresh ? push(draft.urgent, place) : insert(draft.urgent, place, seqOf)
+    else enqueueAuxiliary(draft, waiting)
+  }
+}
+
+export const enqueuePrimary = (draft: Draft, { call, seq }: Waiting): void => {
+  const rank = priorityRanks[call.priorityClass]
+  const place = { seq, id: call.id }
+  draft.primaries = draft.primaries.map((queue, index) =>
+    index !== rank ? queue : seq === draft.nextSeq - 1 ? push(queue, place) : insert(queue, place, seqOf),
+  )
+}
+
+/** Ends a call: remembers how, and lets go of whatever waited for it. */
+export const end = (draft: Draft, callId: string, ending: Ending): void => {
+  let [newer, older] = draft.ended
+  newer = HashMap.set(newer, callId, ending)
+  if (HashMap.size(newer) > draft.policy.settledRetention) {
+    older = newer
+    newer = HashMap.empty()
+  }
+  draft.ended = [newer, older]
+  satisfy(draft, callId)
+  draft.nested = HashMap.remove(draft.nested, callId)
+}
+
+/** How an ended call ended, while it is remembered. */
+export const endingOf = (context: Pick<Draft, 'ended'>, callId: string): Ending | undefined =>
+  lookup(context.ended[0], callId) ?? lookup(context.ended[1], callId)
+
+const satisfy = (draft: Draft, callId: string): void => {
+  const dependents = lookup(draft.dependents, callId)
+  if (dependents === undefined) return
+  draft.dependents = HashMap.remove(draft.dependents, callId)
+  for (const id of dependents) {
+    const waiting = lookup(draft.waiting, id)
+    if (waiting === undefined) continue
+    const waitsFor = waiting.waitsFor.filter((other) => other !== callId)
+    const next = { ...waiting, waitsFor }
+    draft.waiting = HashMap.set(draft.waiting, id, next)
+    if (!isReady(next)) continue
+    adjust(draft, { primaryReady: 1 })
+    enqueuePrimary(draft, next)
+    if (next.call.parentId !== null) lend(draft, next.call.parentId)
+  }
+}
+
+/** Takes a waiting call out of its lane. Its queue drops the empty place when it comes to it. */
+export const leaveWaiting = (draft: Draft, waiting: Waiting): void => {
+  const { call, urgent } = waiting
+  draft.waiting = HashMap.remove(draft.waiting, call.id)
+  if (call.lane === 'primary') {
+    adjust(draft, { primaryWaiting: -1, primaryReady: isReady(waiting) ? -1 : 0 })
+    forget(draft, call)
+  } else {
+    adjust(draft, { auxiliaryWaiting: -1 })
+    if (!urgent && isReady(waiting)) leaveBacklog(draft, call.principal)
+  }
+}
+
+/** A primary that is gone lets nothing through any more. */
+export const forget = (draft: Draft, call: Call): void => {
+  for (const id of call.dependsOn) {
+    const expectedBy = lookup(draft.expected, id)
+    if (expectedBy === undefined) continue
+    draft.expected =
+      expectedBy <= 1 ? HashMap.remove(draft.expected, id) : HashMap.set(draft.expected, id, expectedBy - 1)
+  }
+}
+
+const decide = (
+  draft: Draft,
+  callId: string,
+  verdict: 'reject' | 'expire' | 'cancel',
+  reason: RejectReason | ExpireReason | 'preempted',
+): void => {
+  draft.decisions.push({ callId, verdict, reason, at: draft.at, state: draft.state })
+}
+
+export const expire = (draft: Draft, callId: string, reason: ExpireReason): void => {
+  decide(draft, callId, 'expire', reason)
+  count(draft, 'expired')
+}
+
+export const reject = (draft: Draft, callId: string, reason: RejectReason): void => {
+  decide(draft, callId, 'reject', reason)
+  count(draft, 'rejected')
+}
+
+/** Named by a waiting primary, or part of a turn that holds the gate: what it waits for inherits its right of way. */
+export const isUrgent = (draft: Draft, call: Call): boolean =>
+  call.lane === 'auxiliary' &&
+  (HashMap.has(draft.expected, call.id) ||
+    HashMap.has(draft.dependents, call.id) ||
+    (call.turnId !== null && lookup(draft.turns, call.turnId)?.betweenRounds === 'hold'))
+
+/** Back to its own place, with its age. */
+export const returnToPlace = (draft: Draft, flight: InFlight, reason: DeferReason): void => {
+  const { call, seq, submittedAt, attempts } = flight
+  if (call.lane === 'auxiliary' && flight.grant !== 'dependency' && flight.grant !== 'nested') {
+    refundTurn(draft, call.principal, call.inputTokens)
+  }
+  enqueue(draft, {
+    call,
+    seq,
+    submittedAt,
+    attempts,
+    reason,
+    urgent: flight.grant === 'dependency' || isUrgent(draft, call),
+    waitsFor: [],
+    unclaimedUntilMs: null,
+  })
+  noteArrival(draft, call.lane, submittedAt, insert(draft.arrivals[call.lane], { seq, id: call.id }, seqOf))
+  draft.unannounced = [...draft.unannounced, call.id]
+}
+
+/** Takes a call out of flight; its place is free, its parent's place returns to the parent. */
+export const land = (draft: Draft, flight: InFlight): void => {
+  draft.inFlight = HashMap.remove(draft.inFlight, flight.call.id)
+  countFlight(draft, flight, -1)
+  if (flight.call.lane === 'auxiliary') leaveFlight(draft, flight.call.principal)
+  else forget(draft, flight.call)
+  if (flight.paced && flight.stage !== 'accepted') leaveWindow(draft, flight)
+  const { parentId } = flight.call
+  const children = parentId === null ? undefined : lookup(draft.nested, parentId)
+  if (parentId !== null && children?.lent === flight.call.id) {
+    draft.nested = HashMap.set(draft.nested, parentId, { ...children, lent: null })
+    lend(draft, parentId)
+  }
+}
+
+export const leaveWindow = (draft: Draft, { call }: InFlight): void => {
+  const pace = draft.pacing[call.priorityClass]
+  if (pace === undefined) return
+  draft.pacing = { ...draft.pacing, [call.priorityClass]: pacing.counted(pace, -1) }
+}

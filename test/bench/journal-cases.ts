@@ -1,0 +1,186 @@
+/** The cases of `npm run bench:journal`, each over a journal of its own in `folder`. */
+import { join } from 'node:path'
+import { explainFrom } from '../../src/host/explain.ts'
+import type { Kernel } from '../../src/host/kernel.ts'
+import { openSqliteReader } from '../../src/journal/reader.ts'
+import { rawCommitUs } from './journal-floor.ts'
+import { callOf, fill, openOn, patient, saturate, writeHistory } from './journal-load.ts'
+import { longestStallMs, type Measured, measured, median } from './journal-measure.ts'
+
+export interface Sizes {
+  /** Calls of a case that counts calls. */
+  readonly calls: number
+  /** Calls that wait in the deep cases. */
+  readonly deep: number
+  /** Events of the journal that is recovered without a checkpoint. */
+  readonly events: number
+}
+
+export const fullSizes: Sizes = { calls: 20_000, deep: 100_000, events: 1_000_000 }
+
+const within = (text: string, held: boolean) => ({ text, held })
+
+/** What the host writes for one admission: the submission and the dispatch, in one commit. */
+const recordsOf = (kernel: Kernel): ReadonlyArray<string> => {
+  const at = Date.now()
+  const call = callOf('seq-10000')
+  const admit = { callId: call.id, verdict: 'admit', reason: 'open', at, state: 'idle' }
+  const dispatched = { type: 'call.dispatched', callId: call.id, at }
+  return [
+    JSON.stringify({ event: { type: 'call.submitted', call, at }, decisions: [admit] }),
+    JSON.stringify({ event: dispatched, decisions: [] }),
+  ].slice(0, kernel.failure === null ? 2 : 0)
+}
+
+/** One call after the other, each alone in its commit: the median time to a durable permit. */
+export const sequentialAdmit = async (folder: string, { calls }: Sizes): Promise<ReadonlyArray<Measured>> => {
+  const kernel = await openOn(join(folder, 'sequential.db'))
+  const runner = kernel.scope('sequential', patient)
+  const count = Math.min(calls, 3_000)
+  const times: number[] = []
+  const ours = async (n: number): Promise<void> => {
+    const beganMs = performance.now()
+    const permit = await new Promise<{ settle: (as: { outcome: 'completed' }) => unknown }>(
+      (granted, refused) => runner.submit(callOf(`seq-${n}`), { dispatchAtOnce: true, granted, refused }),
+    )
+    times.push((performance.now() - beganMs) * 1_000)
+    const settled = new Promise<void>((resolve) => {
+      const stop = kernel.observe(({ event }) => {
+        if (event.type !== 'call.settled') return
+        stop()
+        resolve()
+      })
+    })
+    permit.settle({ outcome: 'completed' })
+    await settled
+  }
+  const raw = () =>
+    rawCommitUs(join(folder, `raw-${times.length}.db`), recordsOf(kernel), Math.ceil(count / 4))
+  // Taken in turns, since a disk is not the same from one second to the next.
+  const floors = [raw()]
+  for (let part = 0; part < 3; part += 1) {
+    for (let n = 0; n < count / 3; n += 1) await ours(part * count + n)
+    floors.push(raw())
+  }
+  await kernel.close(0)
+  const [us, floor] = [median(times), median(floors)]
+  return [
+    measured('sequential durable admit, p50', us, {
+      baseline: floor,
+      bound: within('<= 2x a raw commit', us <= 2 * floor),
+    }),
+  ]
+}
+
+/** Eight scopes with a hundred calls asked for in each: microseconds per durable call. */
+export const saturated = async (folder: string, { calls }: Sizes): Promise<ReadonlyArray<Measured>> => {
+  const kernel = await openOn(join(folder, 'saturated.db'))
+  const runners = Array.from({ length: 8 }, (_, n) => kernel.scope(`pool-${n}`, patient))
+  await saturate(runners, { waiting: 100, calls: Math.ceil(calls / 4), tag: 'warm' })
+  const us = await saturate(runners, { waiting: 100, calls, tag: 'hot' })
+  await kernel.close(0)
+  const records = recordsOf(kernel)
+  const group = Array.from({ length: 86 }, () => [...records, records[1]!]).flat()
+  const floor = (rawCommitUs(join(folder, 'raw-group.db'), group, 50) / group.length) * 3
+  return [
+    measured('saturated, 8 scopes x 100 waiting, per call', us, {
+      baseline: floor,
+      bound: within('<= 30 us', us <= 30),
+    }),
+  ]
+}
+
+/** The same load beside a queue of ten and beside a deep one; then a checkpoint of the deep one, and its recovery. */
+export const deepQueue = async (folder: string, { calls, deep }: Sizes): Promise<ReadonlyArray<Measured>> => {
+  const path = join(folder, 'deep.db')
+  const kernel = await openOn(path)
+  const at = async (waiting: number): Promise<number> => {
+    const runner = kernel.scope(`depth-${waiting}`, { ...patient, capacity: 8 })
+    const us = async (tag: string) =>
+      saturate([runner], { waiting: Math.min(waiting, 16), calls: calls / 4, tag })
+    await us('warm')
+    // The deep queue belongs to principals that stand behind those that are measured.
+    if (waiting > 16) {
+      await takeAllPlaces(runner)
+      await fill(runner, waiting)
+    }
+    const times: number[] = []
+    for (let round = 0; round < 5; round += 1) times.push(await churn(runner, calls / 4, `round-${round}`))
+    return median(times)
+  }
+  const shallow = await at(10)
+  const deepUs = await at(deep)
+  const runner = kernel.scope(`depth-${deep}`)
+  const stallMs = await longestStallMs(() => kernel.checkpoint(runner))
+  await kernel.close(0)
+  const beganMs = performance.now()
+  const again = await openOn(path)
+  const recoveryMs = performance.now() - beganMs
+  await again.close(0)
+  return [
+    measured(`an event beside ${deep} waiting`, deepUs, {
+      baseline: shallow,
+      bound: within('<= 1.3x of 10 waiting', deepUs <= 1.3 * shallow),
+    }),
+    measured(`checkpoint of ${deep} waiting: longest stall of the event loop`, stallMs * 1_000, {
+      bound: within('<= 50 ms', stallMs <= 50),
+    }),
+    measured(`recovery of ${deep} waiting calls`, recoveryMs * 1_000, {
+      bound: within('< 2 s', recoveryMs < 2_000),
+    }),
+  ]
+}
+
+type Runner = ReturnType<Kernel['scope']>
+
+const takeAllPlaces = async (runner: Runner): Promise<void> => {
+  const places = runner.context.policy.capacity
+  const held = Array.from(
+    { length: places },
+    (_, n) =>
+      new Promise((granted, refused) =>
+        runner.submit(callOf(`place-${n}`), { dispatchAtOnce: true, granted, refused }),
+      ),
+  )
+  await Promise.all(held)
+}
+
+/** Calls that come, wait and are withdrawn: microseconds per event. */
+const churn = async (runner: Runner, calls: number, tag: string): Promise<number> => {
+  const beganMs = performance.now()
+  for (let n = 0; n < calls; n += 1) {
+    const callId = `${tag}-${n}`
+    runner.tell({ type: 'call.submitted', call: callOf(callId) })
+    runner.tell({ type: 'call.withdrawn', callId })
+    if (n % 200 === 199) await new Promise((resolve) => setImmediate(resolve))
+  }
+  return ((performance.now() - beganMs) * 1_000) / (2 * calls)
+}
+
+/** A long history without a checkpoint, recovered and asked about. */
+export const longHistory = async (folder: string, { events }: Sizes): Promise<ReadonlyArray<Measured>> => {
+  const path = join(folder, 'long.db')
+  writeHistory(path, events)
+  const beganMs = performance.now()
+  const kernel = await openOn(path)
+  const recoveryMs = performance.now() - beganMs
+  const reader = await openSqliteReader(path)
+  const explained = async (callId: string): Promise<number> => {
+    const fromMs = performance.now()
+    await explainFrom(reader, path, callId)
+    return (performance.now() - fromMs) * 1_000
+  }
+  const newest = await explained(`call-${Math.floor(events / 3) - 2}`)
+  const unknown = await explained('never-asked-for')
+  reader.close()
+  await kernel.close(0)
+  return [
+    measured(`recovery of ${events} events without a checkpoint`, recoveryMs * 1_000, {
+      bound: within('< 10 s', recoveryMs < 10_000),
+    }),
+    measured(`explain the newest call of ${events} events`, newest),
+    measured(`explain a call that none of ${events} events names`, unknown),
+  ]
+}
+
+export const cases = { sequentialAdmit, saturated, deepQueue, longHistory }
