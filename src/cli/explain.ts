@@ -25,14 +25,22 @@ export const explainVerb = Command.make(
 ).pipe(Command.withDescription('Say why a call waits, or what became of it'))
 
 const explain = async (path: string, callId: string) => {
-  const [{ openSqliteReader }, { explainFrom }] = await Promise.all([
-    import('../journal/reader.ts'),
-    import('../host/explain.ts'),
-  ])
+  const [{ openSqliteReader }, { explainFrom, explainState }, { checkpointsNaming, stateInJournal }] =
+    await Promise.all([
+      import('../journal/reader.ts'),
+      import('../host/explain.ts'),
+      import('../host/explain-search.ts'),
+    ])
   const reader = await openSqliteReader(path)
   try {
-    // It only reads.
-    return await explainFrom(reader, path, callId)
+    const explanation = await explainFrom(reader, path, callId, { stateOf: stateInJournal(reader, path) })
+    if (explanation !== null) return explanation
+    // Its entries are gone, but a checkpoint may remember it.
+    for (const context of await checkpointsNaming(reader, callId)) {
+      const known = explainState(context, callId)
+      if (known !== null) return known
+    }
+    return null
   } finally {
     reader.close()
   }

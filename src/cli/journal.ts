@@ -1,6 +1,6 @@
-/** `rightofway journal check` and `repair`. */
+/** `rightofway journal check`, `repair`, `export` and `import`. */
 import { Console, Effect, Option } from 'effect'
-import { Command } from 'effect/cli'
+import { Argument, Command, Flag } from 'effect/cli'
 import { attempt, CliFailure } from './failure.ts'
 import { journalFlag, jsonFlag } from './flags.ts'
 
@@ -54,7 +54,45 @@ const repair = Command.make(
   }),
 ).pipe(Command.withDescription('Keep all that can be read, and set the rest aside'))
 
+const outFlag = Flag.String('out').pipe(
+  Flag.withDescription('File to write (default: standard output); it must not exist'),
+  Flag.optional,
+)
+
+const exportLines = Command.make(
+  'export',
+  { journal: journalFlag, out: outFlag },
+  Effect.fn(function* ({ journal, out }) {
+    const path = yield* pathOf(journal)
+    const { writeExport } = yield* attempt(() => import('./transferring.ts'))
+    const count = yield* attempt(() => writeExport(path, Option.getOrNull(out)))
+    if (Option.isSome(out))
+      yield* Console.log(`journal ${path}: wrote ${plural(count, 'line')} to ${out.value}`)
+  }),
+).pipe(Command.withDescription('Write a journal as lines of JSON, also while a host writes it'))
+
+const importLines = Command.make(
+  'import',
+  {
+    file: Argument.String('file').pipe(
+      Argument.withDescription('What `journal export` wrote; - for standard input'),
+    ),
+    journal: journalFlag,
+    json: jsonFlag,
+  },
+  Effect.fn(function* ({ file, journal, json }) {
+    const path = yield* pathOf(journal)
+    const { readImport } = yield* attempt(() => import('./transferring.ts'))
+    const done = yield* attempt(() => readImport(path, file))
+    if (json) return yield* Console.log(JSON.stringify(done))
+    const { entries, checkpoints } = done
+    yield* Console.log(
+      `journal ${path}: took ${plural(entries, 'entry', 'entries')} and ${plural(checkpoints, 'checkpoint')}`,
+    )
+  }),
+).pipe(Command.withDescription('Make a new journal from an export, whole or not at all'))
+
 export const journalVerb = Command.make('journal').pipe(
   Command.withDescription('Look after a journal file'),
-  Command.withSubcommands([check, repair]),
+  Command.withSubcommands([check, repair, exportLines, importLines]),
 )

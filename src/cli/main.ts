@@ -10,6 +10,7 @@ import { lineOf } from './failure.ts'
 import { inspectVerb } from './inspect.ts'
 import { journalVerb } from './journal.ts'
 import { releaseVerb } from './release.ts'
+import { replayVerb } from './replay.ts'
 import { serveVerb } from './serve.ts'
 import { simulateVerb } from './simulate.ts'
 import { version } from './version.ts'
@@ -22,6 +23,7 @@ const verbs = [
   simulateVerb,
   explainVerb,
   inspectVerb,
+  replayVerb,
   releaseVerb,
   journalVerb,
   classifyVerb,

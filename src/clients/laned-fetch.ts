@@ -16,7 +16,6 @@ import type { CallRequest } from '../host/request.ts'
 import type { ScopeKey } from '../host/scope-name.ts'
 import { type AskedRequest, readAsked } from './asked-request.ts'
 import { currentCall } from './call-context.ts'
-import { giveUp } from './give-up.ts'
 import { type AnswerReading, type BodyEnd, headOf, remade, watched } from './watched-response.ts'
 
 export interface LanedFetchOptions {
@@ -139,15 +138,15 @@ const attempt = async (course: Course, permit: Permit): Promise<Response | null>
 }
 
 /** Settles; null when the call may be sent again from its place, else what `otherwise` gives. */
-const again = async (
+const again = (
   { asked, scope, request }: Course,
   permit: Permit,
   settlement: Settlement,
   otherwise: () => Response,
-): Promise<Response | null> => {
+): Response | null => {
   if (permit.settled || permit.settle(settlement) === 'ended') return otherwise()
   if (asked.repeatable) return null
-  await giveUp(scope, request)
+  scope.withdraw(request.id)
   return otherwise()
 }
 
@@ -186,7 +185,7 @@ const settle = (course: Course, permit: Permit, end: BodyEnd, reading: AnswerRea
   const { usage } = reading
   const disposition = permit.settle(settlementOf(end, permit, reading))
   // A primary took the place in the middle of the answer: the reader has a part of it, and asks anew if it likes.
-  if (disposition === 'waiting') void giveUp(course.scope, course.request)
+  if (disposition === 'waiting') course.scope.withdraw(course.request.id)
   const { estimator, asked, scope, request } = course
   if (end === 'complete' && usage !== null && asked.body !== null)
     estimator.learn(asked.body.byteLength, usage, scope.name, request.inputTokens ?? 0)

@@ -14,7 +14,6 @@ import type { Disposition, Permit } from '../host/permit.ts'
 import type { CallRequest } from '../host/request.ts'
 import { currentCall } from './call-context.ts'
 import { evidenceOfError } from './error-evidence.ts'
-import { giveUp } from './give-up.ts'
 
 /** What a provider adapter says it used. Providers differ in whether `inputTokens` includes the cache. */
 export interface AdapterUsage {
@@ -172,7 +171,7 @@ class Lanes {
     dispatch: Dispatch<AdapterResponse>,
   ): Promise<AdapterResponse> {
     const scope = this.#options.scope(request)
-    const call: CallRequest = {
+    const call: CallRequest & { readonly id: string } = {
       ...currentCall(),
       id: randomUUID(),
       inputTokens: this.#options.estimate?.(request) ?? 0,
@@ -194,7 +193,7 @@ class Lanes {
   /** One dispatch; null when the call waits in its place again. It settles with the adapter's promise. */
   async #attempt(
     scope: LaneScope,
-    call: CallRequest,
+    call: { readonly id: string },
     permit: Permit,
     dispatch: Dispatch<AdapterResponse>,
   ): Promise<AdapterResponse | null> {
@@ -213,7 +212,7 @@ class Lanes {
       if (disposition === 'ended') throw isAdmissionError(lost) ? lost : error
       if (!dispatch.delivered) return null
       // Its reader has a part of the answer, which cannot be taken back.
-      await giveUp(scope, call)
+      scope.withdraw(call.id)
       throw lost instanceof Preempted ? lost : error
     }
   }

@@ -1,18 +1,18 @@
 /** The host without a face: scopes and their runners over one journal. */
 
 import { type Evidence, type PolicyInput, parsePolicy } from '../../machines/index.ts'
-import { encodeScope } from '../../machines/snapshot.ts'
 import { type Clock, steadyClock } from '../clock.ts'
 import type { Journal, JournalFailure } from '../journal/journal.ts'
+import { snapshotSize, snapshotText } from './checkpointing.ts'
 import { Outbox } from './outbox.ts'
 import { type Replayed, replayJournal } from './recovery.ts'
 import { scopeParts } from './scope-name.ts'
 import { type Observation, type RunnerPorts, ScopeRunner, startScope } from './scope-runner.ts'
 
-/** Entries after which a scope writes a checkpoint; more when it has more calls, so that the cost per event stays flat. */
+/** Entries after which a scope writes a checkpoint; more when there is more to write, so that the cost per event stays flat. */
 const checkpointEntries = 4_096
-const checkpointEntriesPerCall = 4
-/** The end of an episode is a good moment for one, when there is something to save. */
+const checkpointEntriesPerItem = 4
+/** The end of an episode is a good moment for one, when there is something to save, and little to write for it. */
 const checkpointEntriesAtEpisodeEnd = 256
 
 export interface KernelOptions {
@@ -30,6 +30,8 @@ export class Kernel {
   readonly #runners = new Map<string, ScopeRunner>()
   readonly #observers = new Set<(observation: Observation) => void>()
   readonly #checkpoints = new Map<string, Promise<void>>()
+  /** Settles when no snapshot is being made: one at a time, so that many scopes take no more turns than one. */
+  #encoding: Promise<unknown> = Promise.resolve()
   #closing: Promise<void> | null = null
 
   private constructor(journal: Journal, clock: Clock) {
@@ -100,15 +102,16 @@ export class Kernel {
     return () => this.#observers.delete(observer)
   }
 
-  /** Writes a checkpoint of `runner` as it is now. */
+  /** Writes a checkpoint of `runner` as it is now; joins one that is under way. Never holds the event loop for long. */
   checkpoint(runner: ScopeRunner): Promise<void> {
     const running = this.#checkpoints.get(runner.name)
     if (running !== undefined) return running
     runner.entriesSinceCheckpoint = 0
     const { context, name, position } = runner
-    const snapshot = JSON.stringify(encodeScope(context))
-    const written = this.#journal
-      .checkpoint({ scope: name, position, at: context.at, snapshot })
+    const encoded = this.#encoding.then(() => snapshotText(context))
+    this.#encoding = encoded.catch(() => {})
+    const written = encoded
+      .then((snapshot) => this.#journal.checkpoint({ scope: name, position, at: context.at, snapshot }))
       // A journal that fails tells its listener; a checkpoint only shortens recovery.
       .catch(() => {})
       .finally(() => this.#checkpoints.delete(name))
@@ -128,10 +131,17 @@ export class Kernel {
   async #close(graceMs: number): Promise<void> {
     for (const runner of this.#runners.values()) runner.refuseWaiters()
     if (graceMs > 0) await this.#permitsSettled(graceMs)
-    const runners = [...this.#runners.values()].filter(({ position }) => position > 0)
     for (const runner of this.#runners.values()) runner.close()
-    if (this.#outbox.failure === null) await Promise.all(runners.map((runner) => this.checkpoint(runner)))
+    if (this.#outbox.failure === null) {
+      await Promise.all([...this.#runners.values()].map((runner) => this.#lastCheckpoint(runner)))
+    }
     await this.#journal.close()
+  }
+
+  /** One that is under way may not hold the newest entries. */
+  async #lastCheckpoint(runner: ScopeRunner): Promise<void> {
+    await this.#checkpoints.get(runner.name)
+    if (runner.entriesSinceCheckpoint > 0) await this.checkpoint(runner)
   }
 
   #permitsSettled(graceMs: number): Promise<void> {
@@ -157,11 +167,13 @@ export class Kernel {
   }
 
   #considerCheckpoint(runner: ScopeRunner, episodeEnded: boolean): void {
-    const due = Math.max(checkpointEntries, checkpointEntriesPerCall * runner.liveCalls)
     const entries = runner.entriesSinceCheckpoint
-    const goodMoment = episodeEnded && runner.liveCalls < checkpointEntriesAtEpisodeEnd
-    if (entries >= due || (goodMoment && entries >= checkpointEntriesAtEpisodeEnd))
+    if (entries < checkpointEntriesAtEpisodeEnd) return
+    const size = snapshotSize(runner.context)
+    const goodMoment = episodeEnded && entries >= size
+    if (goodMoment || entries >= Math.max(checkpointEntries, checkpointEntriesPerItem * size)) {
       void this.checkpoint(runner)
+    }
   }
 
   /** A wait on the whole credential, or on the provider's host, holds the sibling scopes too. */

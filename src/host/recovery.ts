@@ -74,6 +74,8 @@ export const replayJournal = async (
       if (entry.position <= replayed.position) continue
       const record = readRecord(path, entry)
       const decided = replayed.feed(record, entry.position)
+      // Most events decide nothing, and two texts are only made where there is something to compare.
+      if (decided.length === 0 && record.decisions.length === 0) continue
       const [was, is] = [JSON.stringify(record.decisions), JSON.stringify(decided)]
       if (was !== is) throw new ReplayDiverged(entry.scope, entry.position, was, is)
     }

@@ -24,6 +24,27 @@ describe('a primary that depends on an auxiliary', () => {
     expect(lanes.settle('summary')).toEqual(['release p: primary'])
   })
 
+  it('that runs does not have it cancelled, as it has the others', () => {
+    const lanes = story({ capacity: 2, reserve: 0, inFlight: 'cancel' })
+    lanes.auxiliary('other')
+    lanes.auxiliary('summary')
+    const decided = lanes.primary('p', { dependsOn: ['summary'] })
+    expect(decided).toEqual(['cancel other: preempted', 'defer p: dependencies'])
+    lanes.settle('other', 'cancelled')
+    lanes.settle('summary')
+    expect(lanes.running).toContain('p')
+  })
+
+  it('that runs and is refused by the provider goes again through the closed gate', () => {
+    const lanes = story({ capacity: 2, reserve: 0, pacingBaseMs: 100, pacingMaxMs: 100 })
+    lanes.auxiliary('summary')
+    lanes.primary('p', { dependsOn: ['summary'] })
+    lanes.pass(5)
+    lanes.refuse('summary')
+    lanes.pass(1_000)
+    expect(lanes.running).toEqual(['summary'])
+  })
+
   it('that comes later lets that one through when it comes, and does not wait for it', () => {
     const lanes = story({ capacity: 2, reserve: 0 })
     expect(lanes.primary('p', { dependsOn: ['summary'] })).toEqual(['admit p: primary'])

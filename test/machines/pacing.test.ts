@@ -1,6 +1,6 @@
 /** Pacing: a class that the provider refuses backs off alone, and one call finds out when it is over. */
 import { describe, expect, it } from 'vitest'
-import { poolPolicy } from '../../machines/index.ts'
+import { poolPolicy, priorityClasses } from '../../machines/index.ts'
 import {
   accepted,
   backoffMs,
@@ -217,11 +217,28 @@ describe('a class that the provider refuses', () => {
     }
   })
 
-  it('leaves another class of its own lane alone', () => {
-    const story = crowd()
-    story.refuse('a0')
-    const hydration = { priorityClass: 'hydration', principal: 'h' } as const
-    expect(story.auxiliary('h', hydration)).toEqual(['admit h: open'])
+  it.each(priorityClasses)('%s leaves every other class of the same lane alone', (refusedClass) => {
+    const lane = 'auxiliary'
+    const story = new Story(pool)
+    story.submit({ id: 'r', lane, priorityClass: refusedClass })
+    story.pass(5)
+    story.refuse('r')
+    const landed = priorityClasses.map((priorityClass, index) => {
+      const [decision] = story.submit({ id: `x${index}`, lane, priorityClass, principal: `x${index}` })
+      return decision?.startsWith('admit') ?? false
+    })
+    expect(landed).toEqual(priorityClasses.map((priorityClass) => priorityClass !== refusedClass))
+  })
+
+  it('is woken when its pause ends, also behind a principal that is at its quota', () => {
+    const story = new Story({ ...pool, principalQuota: 1 })
+    story.auxiliary('b1', { principal: 'b' })
+    for (const id of ['a1', 'a2']) story.auxiliary(id, { principal: 'a', priorityClass: 'hydration' })
+    story.pass(5)
+    story.refuse('b1')
+    expect(story.wakesInMs).toBeLessThanOrEqual(250)
+    story.pass(250)
+    expect(story.running).toContain('b1')
   })
 
   it('leaves the same class of another scope alone', () => {

@@ -1,5 +1,6 @@
 /** Turns: a primary that makes several calls says whether background work may use the time between them. */
 import { describe, expect, it } from 'vitest'
+import type { PolicyInput } from '../../machines/index.ts'
 import { Story } from './story.ts'
 
 const minuteMs = 60_000
@@ -113,5 +114,35 @@ describe('a turn', () => {
     expect(story.auxiliary('a')).toEqual(['defer a: turn-held'])
     expect(story.auxiliary('tool', { turnId: 't' })).toEqual(['admit tool: dependency'])
     expect(story.tell({ type: 'turn.ended', turnId: 't' })).toEqual(['release a: drain'])
+  })
+})
+
+describe('a turn that is declared before its first call', () => {
+  const declared = (policy: PolicyInput): Story => {
+    const story = new Story({ capacity: 2, reserve: 0, ...policy })
+    story.auxiliary('a')
+    story.tell({ type: 'turn.began', turnId: 't', betweenRounds: 'hold' })
+    return story
+  }
+
+  it('has auxiliaries in flight cancelled, as the policy says', () => {
+    const story = declared({ inFlight: 'cancel' })
+    expect(story.decided).toEqual(['cancel a: preempted'])
+    expect(story.primary('p', { turnId: 't' })).toEqual(['defer p: auxiliaries-in-flight'])
+    expect(story.settle('a', 'cancelled')).toEqual(['release p: primary', 'defer a: preempted'])
+  })
+
+  it('waits for auxiliaries in flight at most patienceMs, counted from the turn', () => {
+    const story = declared({ inFlight: 'settle', patienceMs: 10_000 })
+    story.pass(4_000)
+    expect(story.primary('p', { turnId: 't' })).toEqual(['defer p: auxiliaries-in-flight'])
+    expect(story.pass(5_999)).toEqual([])
+    expect(story.pass(1)).toEqual(['release p: primary'])
+  })
+
+  it('has its first call go at once when they have settled meanwhile', () => {
+    const story = declared({ inFlight: 'settle' })
+    story.settle('a')
+    expect(story.primary('p', { turnId: 't' })).toEqual(['admit p: primary'])
   })
 })

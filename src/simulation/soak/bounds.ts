@@ -29,14 +29,15 @@ export class Bounds {
 
   /** Throws `InvariantBroken`. */
   observe({ event, decisions }: Record, before: ScopeContext, after: ScopeContext): void {
-    this.#pass(before, after.at - before.at)
+    // While its host was down nobody could keep, or release, anything.
+    if (event.type === 'host.recovered') this.#waiting.clear()
+    else this.#pass(before, after.at - before.at)
     this.#holdAll(before)
     if (event.type === 'call.submitted') {
       this.#principals.add(event.call.principal)
       this.#admittedAtOnce(event.call.id, { event, decisions }, before)
     }
-    // Whoever was recovered waits for its owner, and whoever changed the policy changed the bounds.
-    if (event.type === 'host.recovered' || event.type === 'policy.changed') this.#waiting.clear()
+    if (event.type === 'policy.changed') this.#waiting.clear()
     for (const { callId, verdict, reason } of decisions) {
       if (verdict !== 'defer') this.#waiting.delete(callId)
       // Whoever takes its place again stands before others who did not see it.

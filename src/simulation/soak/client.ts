@@ -58,7 +58,7 @@ export class Client {
     if (this.#pending.aborted) return this.#over('aborted')
     if (this.#draw.odds(this.plan.forgetful ? 0.8 : 0.05)) return this.#over('forgotten')
     const life = this.#ports.scope()?.life
-    this.#ports.machine.timeline.after(this.#draw.whole(0, 3_000), () => {
+    this.#ports.machine.after(this.#draw.whole(0, 3_000), () => {
       if (life === this.#ports.scope()?.life) this.#ask()
     })
   }
@@ -68,7 +68,7 @@ export class Client {
       this.#finished = true
       return
     }
-    this.#ports.machine.timeline.after(this.#draw.whole(0, this.plan.thinkMs), () => this.#begin())
+    this.#ports.machine.after(this.#draw.whole(0, this.plan.thinkMs), () => this.#begin())
   }
 
   #begin(): void {
@@ -129,7 +129,7 @@ export class Client {
   #signal(pending: Pending, life: Life): AbortSignal | null {
     if (pending.abortsAfterMs === null) return null
     const controller = new AbortController()
-    this.#ports.machine.timeline.after(pending.abortsAfterMs, () => {
+    this.#ports.machine.after(pending.abortsAfterMs, () => {
       if (!life.alive) return
       pending.aborted = true
       controller.abort(aborted)

@@ -51,6 +51,11 @@ export class Machine {
     return Math.floor(this.timeline.now()) + this.#offsetMs
   }
 
+  /** Calls `fn` in so many milliseconds, on a whole one: only acknowledgements come between them. */
+  after(ms: number, fn: () => void): void {
+    this.timeline.at(Math.ceil(this.timeline.now()) + ms, fn)
+  }
+
   /** The clock is set; a machine that sleeps sees the same. */
   jump(byMs: number): void {
     this.#offsetMs += byMs
@@ -64,7 +69,6 @@ export class Machine {
   clockOf(life: Life): Clock {
     return {
       now: () => this.now(),
-      // On whole milliseconds, so that only acknowledgements come between them.
       after: (ms, fn) =>
         this.timeline.at(Math.floor(this.timeline.now()) + Math.max(0, ms), () => {
           if (life.alive) fn()

@@ -2,6 +2,9 @@
  * Deterministic simulation: the real host, its actors, permits and fibers, on virtual time, over a
  * disk that forgets and a provider that refuses. One seed, one history; every step is checked.
  */
+
+import { HashMap } from 'effect'
+import type { ScopeContext } from '../../../machines/index.ts'
 import { LaneHost, type LaneScope } from '../../host/host.ts'
 import { Kernel } from '../../host/kernel.ts'
 import { scopeName } from '../../host/scope-name.ts'
@@ -129,6 +132,7 @@ export class Soak {
         this.#host = new LaneHost(kernel)
         this.#ledger.note(() => {
           this.#ledger.agreesWith(kernel.runners.values())
+          for (const { context } of kernel.runners.values()) ownerless(context)
           for (const { clients } of this.#parts) for (const client of clients) client.resume()
         })
       },
@@ -148,8 +152,8 @@ export class Soak {
     for (const { upstream } of this.#parts) upstream.lost(this.#life)
     this.#restarts += 1
     // What the dying code still does is done before its disk is looked at.
-    this.#machine.timeline.after(0, () => this.#machine.crash(extra))
-    this.#machine.timeline.after(draw.of([1, 50, 5_000]), () => this.#boot())
+    this.#machine.after(0, () => this.#machine.crash(extra))
+    this.#machine.after(draw.of([1, 50, 5_000]), () => this.#boot())
   }
 
   #befall(fault: FaultPlan): void {
@@ -164,14 +168,14 @@ export class Soak {
         return
       case 'eio':
         this.#machine.failDisk()
-        this.#machine.timeline.after(2_000, () => {
+        this.#machine.after(2_000, () => {
           if (life.alive) this.#died()
         })
         return
       case 'close': {
         const host = this.#host
         if (host === null) return
-        this.#machine.timeline.after(fault.graceMs + 500, () => {
+        this.#machine.after(fault.graceMs + 500, () => {
           if (life.alive) this.#died(true)
         })
         host.close({ graceMs: fault.graceMs }).catch(() => {})
@@ -182,7 +186,7 @@ export class Soak {
 
   /** Somebody at the controls, now and then. */
   #operate(name: string, draw: Draw): void {
-    this.#machine.timeline.after(draw.whole(1_000, 40_000), () => {
+    this.#machine.after(draw.whole(1_000, 40_000), () => {
       if (this.#machine.timeline.now() > startMs + faultyMs) {
         this.#host?.kernel.scope(name).tell({ type: 'foreground.changed', active: false })
         return
@@ -229,4 +233,15 @@ export class Soak {
     const clients = this.#parts.flatMap((part) => part.clients.filter((client) => !client.finished))
     return `${this.#ledger.liveCalls} calls live, clients at work: ${clients.map(({ plan }) => plan.name).join(', ')}`
   }
+}
+
+/** I8: right after a start nobody holds a permit, and every waiting call waits for its owner. */
+const ownerless = ({ scope, inFlight, waiting }: ScopeContext): void => {
+  const owned = [...HashMap.values(waiting)].find(({ unclaimedUntilMs }) => unclaimedUntilMs === null)
+  if (HashMap.isEmpty(inFlight) && owned === undefined) return
+  const [flight] = HashMap.keys(inFlight)
+  throw new InvariantBroken(
+    'I8',
+    `${owned?.call.id ?? flight} of ${scope} still has an owner after a restart`,
+  )
 }

@@ -55,7 +55,11 @@ export class Upstream {
       const begun = overloaded ? this.provider.refuse(call, 'overloaded') : this.provider.begin(call)
       this.#ledger.trace(`${timeline.now()} ${asked.id} ${begun.accepted ? 'accepted' : begun.refusal.kind}`)
       if (begun.accepted) this.#fly(asked, begun, permit, life, { resolve, reject })
-      else timeline.after(this.#draw.whole(0, 40), () => life.alive && reject(this.#refusalOf(begun.refusal)))
+      else
+        this.#machine.after(
+          this.#draw.whole(0, 40),
+          () => life.alive && reject(this.#refusalOf(begun.refusal)),
+        )
     })
   }
 
@@ -112,7 +116,7 @@ export class Upstream {
     const stubborn = this.#draw.odds(0.05)
     const delayMs = this.#draw.of([0, 0, 10, 3_000])
     const asked = () => {
-      if (!stubborn) this.#machine.timeline.after(delayMs, stop)
+      if (!stubborn) this.#machine.after(delayMs, stop)
     }
     if (permit.signal.aborted) asked()
     else permit.signal.addEventListener('abort', asked, { once: true })

@@ -1,0 +1,48 @@
+/** What `journal export` and `journal import` do, apart from their flags. */
+import { createReadStream, createWriteStream } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { exportJournal, importJournal } from '../journal/transfer.ts'
+import { CliFailure } from './failure.ts'
+
+/** Writes the journal's lines to `out`, or to standard output when null; answers how many. */
+export const writeExport = async (journal: string, out: string | null): Promise<number> => {
+  let count = 0
+  async function* lines(): AsyncGenerator<string> {
+    for await (const line of exportJournal(journal)) {
+      count += 1
+      yield line
+    }
+  }
+  if (out === null) {
+    for await (const line of lines()) await written(line)
+  } else {
+    // An export is often the last copy of something: it overwrites nothing.
+    await pipeline(Readable.from(lines()), createWriteStream(out, { flags: 'wx', mode: 0o600 }))
+  }
+  return count
+}
+
+/** Standard output is not ours to end. Whoever reads it may stop, as `head` does. */
+const written = (line: string): Promise<void> =>
+  new Promise((resolve, reject) => {
+    process.stdout.write(line, (error) => (error == null ? resolve() : reject(error)))
+  })
+
+/** Reads lines from `file`, or from standard input when `-`. */
+export const readImport = async (
+  journal: string,
+  file: string,
+): Promise<{ readonly entries: number; readonly checkpoints: number }> => {
+  const input = file === '-' ? process.stdin : await opened(file)
+  return importJournal(journal, createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY }))
+}
+
+/** A stream that cannot be read would otherwise fail where nobody listens, or look like an empty file. */
+const opened = (file: string): Promise<NodeJS.ReadableStream> =>
+  new Promise((resolve, reject) => {
+    const stream = createReadStream(file)
+    stream.once('open', () => resolve(stream))
+    stream.once('error', (error) => reject(new CliFailure({ message: `import ${file}: ${error.message}` })))
+  })

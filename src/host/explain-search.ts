@@ -1,0 +1,138 @@
+/** Finds what a journal holds of one call, from its newest entries backwards. */
+import type { Decision, ScopeContext, ScopeEvent } from '../../machines/index.ts'
+import type { Checkpoint, Journal } from '../journal/journal.ts'
+import { Replayed, readRecord } from './recovery.ts'
+
+export interface FoundEntry {
+  readonly scope: string
+  readonly event: ScopeEvent
+  /** The decisions about the call. */
+  readonly own: ReadonlyArray<Decision>
+}
+
+export interface Found {
+  /** Oldest first, from the call's submission on. */
+  readonly entries: ReadonlyArray<FoundEntry>
+  /** Whether its submission is among them, and why not. */
+  readonly beginning: 'found' | 'compacted' | 'too far back'
+  /** 0 when the journal is empty. */
+  readonly newestPosition: number
+}
+
+type Readable = Pick<Journal, 'read'>
+
+/** Positions in the first step back; each step is twice as long as the one before. */
+const firstStep = 8_192
+
+/** Looks at `lookBack` positions at most. Rejects with `JournalCorrupt`. */
+export const searchBack = async (
+  journal: Readable,
+  path: string,
+  callId: string,
+  lookBack: number,
+): Promise<Found> => {
+  const newestPosition = await newestOf(journal)
+  const oldest = Math.max(0, newestPosition - lookBack)
+  let entries: FoundEntry[] = []
+  let dropped = false
+  for (let through = newestPosition, step = firstStep; through > oldest; step *= 2) {
+    const after = Math.max(oldest, through - step)
+    const window = await searchWindow(journal, path, callId, { after, through })
+    entries = [...window.entries, ...entries]
+    dropped ||= window.count < through - after
+    if (window.hasBeginning) return { entries, beginning: 'found', newestPosition }
+    through = after
+  }
+  return { entries, beginning: dropped ? 'compacted' : 'too far back', newestPosition }
+}
+
+/** The answer to a submission that begins a call. Claims of a waiting call, and refusals of an ended one, are others. */
+const begins = ({ event, own }: FoundEntry): boolean =>
+  event.type === 'call.submitted' &&
+  own.some(({ verdict, reason }) => verdict === 'admit' || verdict === 'defer' || reason === 'exceeds-limit')
+
+const searchWindow = async (
+  journal: Readable,
+  path: string,
+  callId: string,
+  { after, through }: { readonly after: number; readonly through: number },
+) => {
+  const quoted = JSON.stringify(callId)
+  let entries: FoundEntry[] = []
+  let hasBeginning = false
+  let count = 0
+  for await (const batch of journal.read({ after })) {
+    for (const entry of batch) {
+      if (entry.position > through) break
+      count += 1
+      // Cheaper than to parse them all.
+      if (!entry.record.includes(quoted)) continue
+      const { event, decisions } = readRecord(path, entry)
+      const own = decisions.filter((decision) => decision.callId === callId)
+      const names = event.type === 'call.submitted' ? event.call.id : 'callId' in event ? event.callId : null
+      if (names !== callId && own.length === 0) continue
+      const found = { scope: entry.scope, event, own }
+      // An id that was withdrawn may be used again: the newest use is what is asked about.
+      if (begins(found)) entries = []
+      hasBeginning ||= begins(found)
+      entries.push(found)
+    }
+    if ((batch.at(-1)?.position ?? 0) >= through) break
+  }
+  return { entries, hasBeginning, count }
+}
+
+/** The newest position, by asking for what comes after one: a journal tells no other way. */
+const newestOf = async (journal: Readable): Promise<number> => {
+  const firstAfter = async (after: number): Promise<number | null> => {
+    for await (const batch of journal.read({ after })) {
+      const last = batch.at(-1)
+      if (last !== undefined) return last.position
+    }
+    return null
+  }
+  let known = (await firstAfter(0)) ?? 0
+  if (known === 0) return 0
+  let step = 1_024
+  for (let found = await firstAfter(known + step); found !== null; found = await firstAfter(known + step)) {
+    known = found
+    step *= 2
+  }
+  // Nothing comes after `known + step`.
+  let none = known + step
+  while (none > known) {
+    const middle = known + Math.floor((none - known) / 2)
+    const found = await firstAfter(middle)
+    if (found === null) none = middle
+    else known = Math.max(found, middle + 1)
+  }
+  return known
+}
+
+/** Entries after a checkpoint that are played again for a look at the present. */
+const mostReplayed = 50_000
+
+/** The state of a scope in the journal of a host that is not at hand; null when rebuilding it would take long. */
+export const stateInJournal =
+  (journal: Pick<Journal, 'read' | 'checkpoints'>, path: string) =>
+  async (scope: string, newestPosition: number): Promise<ScopeContext | null> => {
+    const base = (await journal.checkpoints()).find((checkpoint) => checkpoint.scope === scope)
+    if (newestPosition - (base?.position ?? 0) > mostReplayed) return null
+    const replayed = new Replayed(scope, base)
+    for await (const batch of journal.read({ scope, after: replayed.position })) {
+      for (const entry of batch) replayed.feed(readRecord(path, entry), entry.position)
+    }
+    return replayed.actor.getSnapshot().context.lanes
+  }
+
+/** The states at the checkpoints that name the call: what is left of it when its entries are gone. */
+export const checkpointsNaming = async (
+  journal: Pick<Journal, 'checkpoints'>,
+  callId: string,
+): Promise<ReadonlyArray<ScopeContext>> => {
+  const quoted = JSON.stringify(callId)
+  const naming = (checkpoint: Checkpoint) => checkpoint.snapshot.includes(quoted)
+  return (await journal.checkpoints())
+    .filter(naming)
+    .map((checkpoint) => new Replayed(checkpoint.scope, checkpoint).actor.getSnapshot().context.lanes)
+}

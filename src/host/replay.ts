@@ -1,0 +1,117 @@
+/** Any past state of a journal's scopes, and what was decided on the way there. */
+import type { Decision, ScopeContext, ScopeEvent } from '../../machines/index.ts'
+import type { Checkpoint, Journal } from '../journal/journal.ts'
+import { ReplayDiverged, Replayed, readRecord } from './recovery.ts'
+
+export interface ReplayQuery {
+  /** Only this scope; all when absent. */
+  readonly scope?: string
+  /** The state at this time, epoch milliseconds; the newest when absent. */
+  readonly untilAt?: number
+  /**
+   * What to do when an entry is decided otherwise now than it was. `throw` (default) a
+   * `ReplayDiverged`; `collect` goes on and keeps both in `differences`.
+   */
+  readonly onDifference?: 'throw' | 'collect'
+}
+
+/** One entry that is decided otherwise by this version than it was when it was written. */
+export interface Difference {
+  readonly scope: string
+  readonly position: number
+  readonly event: ScopeEvent
+  readonly was: ReadonlyArray<Decision>
+  readonly is: ReadonlyArray<Decision>
+}
+
+export interface Replay {
+  /** In order of their names. */
+  readonly scopes: ReadonlyArray<{ readonly position: number; readonly context: ScopeContext }>
+  readonly differences: ReadonlyArray<Difference>
+}
+
+/** What the state at a time was made of is gone: retention has dropped it. */
+export class HistoryCompacted extends Error {
+  readonly _tag = 'HistoryCompacted'
+  readonly scope: string
+  constructor(path: string, { scope, at }: Checkpoint) {
+    super(
+      `journal ${path}: the history of ${scope} was compacted, so its state at that time cannot be rebuilt; ` +
+        `its newest checkpoint is of ${new Date(at).toISOString()}: ask for a later time`,
+    )
+    this.name = 'HistoryCompacted'
+    this.scope = scope
+  }
+}
+
+type ReadableJournal = Pick<Journal, 'read' | 'checkpoints'>
+
+/**
+ * Rebuilds scopes from their newest checkpoints and the entries after them. Rejects with
+ * `HistoryCompacted`, `ReplayDiverged`, `JournalCorrupt` or `SnapshotUnreadable`.
+ */
+export const replayScopes = async (
+  journal: ReadableJournal,
+  path: string,
+  { scope, untilAt = Number.POSITIVE_INFINITY, onDifference = 'throw' }: ReplayQuery = {},
+): Promise<Replay> => {
+  const isWanted = (name: string) => scope === undefined || name === scope
+  const differences: Difference[] = []
+  const scopes = new Map<string, Replayed>()
+  const bases = await journal.checkpoints(Number.isFinite(untilAt) ? { untilAt } : {})
+  for (const base of bases) if (isWanted(base.scope)) scopes.set(base.scope, new Replayed(base.scope, base))
+  const newest = new Map((await journal.checkpoints()).map((checkpoint) => [checkpoint.scope, checkpoint]))
+  let reached = 0
+  let gap = false
+  for await (const batch of journal.read()) {
+    for (const entry of batch) {
+      gap ||= entry.position !== reached + 1
+      reached = entry.position
+      if (!isWanted(entry.scope) || entry.at > untilAt) continue
+      const replayed = scopes.get(entry.scope) ?? new Replayed(entry.scope)
+      const later = newest.get(entry.scope)
+      // Only what a checkpoint stands for is ever dropped.
+      if (replayed.position === 0 && gap && later !== undefined) throw new HistoryCompacted(path, later)
+      scopes.set(entry.scope, replayed)
+      if (entry.position <= replayed.position) continue
+      const { event, decisions: was } = readRecord(path, entry)
+      const is = replayed.feed({ event, decisions: was }, entry.position)
+      const [before, now] = [JSON.stringify(was), JSON.stringify(is)]
+      if (before === now) continue
+      if (onDifference === 'throw') throw new ReplayDiverged(entry.scope, entry.position, before, now)
+      differences.push({ scope: entry.scope, position: entry.position, event, was, is })
+    }
+  }
+  for (const [name, later] of newest) {
+    if (isWanted(name) && gap && !scopes.has(name)) throw new HistoryCompacted(path, later)
+  }
+  const rebuilt = [...scopes.values()]
+    .sort((one, other) => (one.scope < other.scope ? -1 : 1))
+    .map(({ position, actor }) => ({ position, context: actor.getSnapshot().context.lanes }))
+  return { scopes: rebuilt, differences }
+}
+
+const time = (at: number): string => new Date(at).toISOString().slice(11, 23)
+
+const said = (decisions: ReadonlyArray<Decision>): ReadonlyArray<string> =>
+  decisions.map(({ callId, verdict, reason, state }) => `${verdict} ${callId}: ${reason} (in ${state})`)
+
+const eventText = (event: ScopeEvent): string => {
+  if (event.type === 'call.submitted') return `${event.type} ${event.call.id}`
+  if (event.type === 'call.settled') return `${event.type} ${event.callId} (${event.outcome})`
+  return 'callId' in event ? `${event.type} ${event.callId}` : event.type
+}
+
+/** A diff of decisions for a person: `-` was recorded, `+` is decided now. */
+export const differenceText = (differences: ReadonlyArray<Difference>, most = 20): string =>
+  [
+    ...differences.slice(0, most).flatMap(({ scope, position, event, was, is }) => {
+      const [before, now] = [said(was), said(is)]
+      const removed = before.filter((line) => !now.includes(line)).map((line) => `  - ${line}`)
+      const added = now.filter((line) => !before.includes(line)).map((line) => `  + ${line}`)
+      const same = 'the same decisions, in another order or at another time'
+      const lines = removed.length + added.length > 0 ? [...removed, ...added] : [`  ~ ${same}`]
+      return [`entry ${position} of ${scope}, ${time(event.at)}, ${eventText(event)}`, ...lines]
+    }),
+    ...(differences.length > most ? [`... and ${differences.length - most} more entries`] : []),
+  ].join('\n')
