@@ -25,8 +25,8 @@ export interface CallStory {
 /** What followed a grant, in milliseconds after it. */
 interface Attempt {
   readonly followed: Array<{ readonly afterMs: number; readonly event: ScopeEvent; readonly place: number }>
-  /** A primary took its place. */
-  preempted: boolean
+  /** When a primary took its place, ms after the grant: it would have run for longer. Null when none did. */
+  stoppedAfterMs: number | null
 }
 
 const granted: ReadonlySet<Decision['verdict']> = new Set(['admit', 'release'])
@@ -37,8 +37,10 @@ const followUps: ReadonlySet<ScopeEvent['type']> = new Set([
 ])
 
 /** How long it ran, ms; null when it was stopped, or never ended. */
-const ranFor = ({ followed, preempted }: Attempt): number | null =>
-  preempted ? null : (followed.find(({ event }) => event.type === 'call.settled')?.afterMs ?? null)
+const ranFor = ({ followed, stoppedAfterMs }: Attempt): number | null =>
+  stoppedAfterMs !== null
+    ? null
+    : (followed.find(({ event }) => event.type === 'call.settled')?.afterMs ?? null)
 
 /** How long a call took that never ran in the record: the median of those that did, ms. */
 const medianRun = (attempts: Iterable<ReadonlyArray<Attempt>>): number => {
@@ -61,10 +63,12 @@ const attemptsOf = (history: ReadonlyArray<Record>): ReadonlyMap<string, Attempt
     }
     for (const { callId, verdict, at } of decisions) {
       const attempt = attempts.get(callId)?.at(-1)
-      if (verdict === 'cancel' && attempt !== undefined) attempt.preempted = true
+      if (verdict === 'cancel' && attempt !== undefined) {
+        attempt.stoppedAfterMs ??= at - (grantedAt.get(callId) ?? at)
+      }
       if (!granted.has(verdict)) continue
       grantedAt.set(callId, at)
-      attempts.set(callId, [...(attempts.get(callId) ?? []), { followed: [], preempted: false }])
+      attempts.set(callId, [...(attempts.get(callId) ?? []), { followed: [], stoppedAfterMs: null }])
     }
   }
   return attempts
@@ -149,12 +153,14 @@ class Alternative {
     for (const { afterMs, event, place: then } of attempt?.followed ?? []) {
       this.#at(at + afterMs, then, () => {
         // Stopped then for a primary that does not stop it now.
-        if (attempt?.preempted && event.type === 'call.settled' && !this.#isPreempted(callId)) return
+        if (attempt?.stoppedAfterMs != null && event.type === 'call.settled' && !this.#isPreempted(callId))
+          return
         this.#feed({ ...event, at: at + afterMs } as ScopeEvent, then)
       })
     }
-    if (attempt !== undefined && !attempt.preempted) return
-    const ranMs = attempts.map(ranFor).findLast((ms) => ms !== null) ?? this.#medianMs
+    if (attempt !== undefined && attempt.stoppedAfterMs === null) return
+    const known = attempts.map(ranFor).findLast((ms) => ms !== null) ?? this.#medianMs
+    const ranMs = Math.max(known, (attempt?.stoppedAfterMs ?? 0) + 1)
     this.#at(at + ranMs, later, () => {
       if (this.#used.get(callId) === nth + 1 && !this.#isPreempted(callId))
         this.#settle(callId, at + ranMs, 'completed')
@@ -164,7 +170,8 @@ class Alternative {
   /** Whoever is stopped only now stops at once. */
   #stop(callId: string, at: number, place: number | null): void {
     const attempt = this.#attempts.get(callId)?.[(this.#used.get(callId) ?? 1) - 1]
-    if (!attempt?.preempted) this.#at(at, (place ?? 0) + 1, () => this.#settle(callId, at, 'cancelled'))
+    if (attempt?.stoppedAfterMs == null)
+      this.#at(at, (place ?? 0) + 1, () => this.#settle(callId, at, 'cancelled'))
   }
 
   #isPreempted(callId: string): boolean {

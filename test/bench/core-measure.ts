@@ -1,10 +1,14 @@
-/** Interleaved rounds, so that a busy moment of the machine hits every scheduler alike; medians of them. */
+/**
+ * Interleaved rounds, so that a busy moment of the machine hits every scheduler alike; medians of
+ * them. The time is the processor's, not the wall's: on a machine that is shared, the wall tells of
+ * the neighbours.
+ */
 import { contenders, type Session } from './contenders.ts'
 
 export interface Measured {
   readonly name: string
   readonly backlog: number
-  /** Median, microseconds per job: one admission and one settlement. */
+  /** Median, processor microseconds per job: one admission and one settlement. */
   readonly us: number
   /** The bare actor's, in the same run. */
   readonly baselineUs: number
@@ -22,9 +26,10 @@ const median = (values: ReadonlyArray<number>): number =>
   [...values].sort((one, other) => one - other)[Math.floor(values.length / 2)] as number
 
 const timed = async (session: Session, jobs: number): Promise<number> => {
-  const startNs = process.hrtime.bigint()
+  const before = process.cpuUsage()
   await session.run(jobs)
-  return Number(process.hrtime.bigint() - startNs) / 1_000 / jobs
+  const { user, system } = process.cpuUsage(before)
+  return (user + system) / jobs
 }
 
 const measureAt = async (

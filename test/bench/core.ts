@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import { type Measured, measure } from './core-measure.ts'
 import { bytesPerWaitingCall } from './heap-use.ts'
 
-const shownUs = (us: number): string => (us < 100 ? us.toFixed(2) : us.toFixed(0)).padStart(9)
+const shownUs = (us: number): string => (us < 100 ? us.toFixed(2) : us.toFixed(0)).padStart(10)
 
 const table = (measured: ReadonlyArray<Measured>, bytes: number): string => {
   const lines = measured.map(({ name, backlog, us, ratio }) =>
@@ -14,13 +14,13 @@ const table = (measured: ReadonlyArray<Measured>, bytes: number): string => {
   const head = [
     'scheduler'.padEnd(26),
     'backlog'.padStart(8),
-    'us/job'.padStart(9),
+    'CPU us/job'.padStart(10),
     'of bare'.padStart(9),
   ].join('  ')
   return [head, ...lines, '', `memory per waiting call: ${Math.round(bytes)} bytes`].join('\n')
 }
 
-/** One line per case; `baseline` is the bare actor of the same run, microseconds per job. */
+/** One line per case; `baseline` is the bare actor of the same run, processor microseconds per job. */
 const lines = (measured: ReadonlyArray<Measured>, bytes: number): string =>
   [
     ...measured.map(({ name, backlog, us, baselineUs, ratio }) => ({

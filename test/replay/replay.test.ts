@@ -10,6 +10,7 @@ import { ManualClock } from '../../src/index.ts'
 import { openMemoryJournal } from '../../src/journal/memory.ts'
 import { openSqliteJournal } from '../../src/journal/sqlite.ts'
 import { importJournal } from '../../src/journal/transfer.ts'
+import { soakSeed } from '../../src/simulation/soak/seed.ts'
 import { whatIf } from '../../src/simulation/what-if.ts'
 import { temporaryPath } from '../journal/fixture.ts'
 import { goldenPath, readGolden } from './golden.ts'
@@ -110,6 +111,18 @@ describe('another policy', () => {
       const history = readGolden(name).entries.map((entry) => readRecord('golden', entry))
       expect(whatIf(scope, history, {}), name).toEqual([])
     }
+  })
+
+  it('that is the same would have changed nothing in long and faulty histories either', async () => {
+    let changed = 0
+    for (let seed = 1; seed <= 12; seed += 1) {
+      for (const [name, records] of (await soakSeed(seed)).records) {
+        const history = records.map((record) => JSON.parse(record))
+        expect(whatIf(name, history, {}), `seed ${seed}, ${name}`).toEqual([])
+        changed += whatIf(name, history, { inFlight: 'cancel', capacity: 1, reserve: 0 }).length
+      }
+    }
+    expect(changed).toBeGreaterThan(0)
   })
 
   it('shows what each call would have heard instead', async () => {
