@@ -120,15 +120,17 @@ const abandon = (draft: Draft): void => {
   }
 }
 
-const sweepPending = (draft: Draft): void => {
-  const { phase, policy } = draft
-  if (phase.graceUntilMs > 0 && draft.at >= phase.graceUntilMs) {
+/** Patience and grace that are over: also those of no length, as soon as they begin. */
+export const sweepPending = (draft: Draft): void => {
+  const { policy } = draft
+  const impatient =
+    policy.inFlight === 'cancel' || (policy.inFlight === 'settle' && policy.afterPatience === 'cancel')
+  if (impatient && draft.at >= draft.phase.patienceUntilMs) preempt(draft, false)
+  const { graceUntilMs } = draft.phase
+  if (graceUntilMs > 0 && draft.at >= graceUntilMs) {
     abandon(draft)
     draft.phase = { ...draft.phase, graceUntilMs: 0 }
   }
-  const impatient =
-    policy.inFlight === 'cancel' || (policy.inFlight === 'settle' && policy.afterPatience === 'cancel')
-  if (impatient && draft.at >= phase.patienceUntilMs) preempt(draft, false)
 }
 
 /** Ends everything whose time has come. */

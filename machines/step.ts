@@ -2,7 +2,7 @@
 import { HashMap } from 'effect'
 import { pass, primaryWanted } from './admission.ts'
 import { continued, count, type Draft, draftOf, lookup, openPhase, type ScopeContext } from './context.ts'
-import { preempt, sweep } from './deadlines.ts'
+import { preempt, sweep, sweepPending } from './deadlines.ts'
 import type { ScopeState } from './decision.ts'
 import type { ScopeEvent } from './event.ts'
 import * as facts from './facts.ts'
@@ -68,6 +68,7 @@ const enterState: Readonly<Partial<Record<ScopeState, (draft: Draft) => void>>> 
     draft.phase = { ...openPhase, patienceUntilMs: draft.at + draft.policy.patienceMs }
     const expected = draft.counts.primaryWaiting > 0 || draft.heldTurns > 0
     if (draft.policy.inFlight === 'cancel' && expected) preempt(draft, true)
+    if (expected) sweepPending(draft)
   },
   auxiliaryDraining: (draft) => {
     draft.drain = { windowStartMs: draft.at, windowTokens: 0, servedTokens: 0 }

@@ -178,6 +178,7 @@ const meanings: Readonly<Record<AdmissionError['_tag'], Meaning>> = {
   Preempted: { status: 503, title: 'A primary took the place of the call', retryable: true },
   Abandoned: { status: 503, title: 'The call was abandoned', retryable: true },
   Unclaimed: { status: 503, title: 'Nobody asked for the call in time', retryable: true },
+  Withdrawn: { status: 503, title: 'The call was withdrawn by an operator', retryable: false },
   HostClosed: { status: 503, title: 'The gateway is closing', retryable: true },
   ScopeFailed: { status: 503, title: 'The scope has stopped', retryable: true },
 }

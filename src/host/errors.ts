@@ -39,6 +39,8 @@ export class Preempted extends Data.TaggedError('Preempted')<About> {}
 export class Abandoned extends Data.TaggedError('Abandoned')<About> {}
 /** A recovered call that nobody asked for in time. */
 export class Unclaimed extends Data.TaggedError('Unclaimed')<About> {}
+/** An operator took the waiting call away. */
+export class Withdrawn extends Data.TaggedError('Withdrawn')<About> {}
 /** The host was closed; a waiting call keeps its place in the journal. */
 export class HostClosed extends Data.TaggedError('HostClosed')<About> {}
 /** The scope stopped because its journal cannot keep what it decides. Nothing is dispatched any more. */
@@ -58,6 +60,7 @@ export type AdmissionError =
   | Preempted
   | Abandoned
   | Unclaimed
+  | Withdrawn
   | HostClosed
   | ScopeFailed
 
@@ -105,6 +108,9 @@ export const preempted = (scope: string, callId: string): Preempted =>
     callId,
     message: `call ${callId} in ${scope} gave its place to a primary and keeps its turn; submit the same id again`,
   })
+
+export const withdrawn = (scope: string, callId: string): Withdrawn =>
+  new Withdrawn({ scope, callId, message: `call ${callId} in ${scope} was withdrawn by an operator` })
 
 export const hostClosed = (scope: string, callId: string): HostClosed =>
   new HostClosed({ scope, callId, message: `host is closed: call ${callId} in ${scope} was released` })

@@ -101,7 +101,7 @@ export class LaneScope {
 
   /** Withdraws a waiting call, or aborts the signal of its permit. */
   withdraw(callId: string): void {
-    this.#runner.withdraw(callId, new Error(`call ${callId} was withdrawn`))
+    this.#runner.takeAway(callId)
   }
 }
 

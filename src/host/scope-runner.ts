@@ -18,7 +18,15 @@ import {
 } from '../../machines/index.ts'
 import type { Clock } from '../clock.ts'
 import { Alarm } from './alarm.ts'
-import { type AdmissionError, duplicateCall, errorOf, hostClosed, preempted, scopeFailed } from './errors.ts'
+import {
+  type AdmissionError,
+  duplicateCall,
+  errorOf,
+  hostClosed,
+  preempted,
+  scopeFailed,
+  withdrawn,
+} from './errors.ts'
 import type { Outbox } from './outbox.ts'
 import { type Disposition, Permit, type PermitOwner, type Settlement } from './permit.ts'
 
@@ -135,6 +143,14 @@ export class ScopeRunner implements PermitOwner {
   giveBack({ callId }: Permit): void {
     this.#permits.delete(callId)
     this.tell({ type: 'call.withdrawn', callId })
+  }
+
+  /** Somebody other than its owner takes the call away: its owner hears of it. */
+  takeAway(callId: string): void {
+    const waiter = this.#waiters.get(callId)
+    const error = withdrawn(this.name, callId)
+    this.withdraw(callId, error)
+    waiter?.refused(error)
   }
 
   dispatched(callId: string): Promise<void> {

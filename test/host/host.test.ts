@@ -72,6 +72,24 @@ describe('a host', () => {
     expect(scope.status.counters.submitted).toBe(0)
   })
 
+  it('tells the owner of a waiting call that an operator withdrew it', async () => {
+    const bench = await Bench.open({ capacity: 1 })
+    await bench.primary('runs')
+    await bench.primary('waits')
+    bench.scope.withdraw('waits')
+    await settle()
+    expect(bench.outcomes.get('waits')).toMatchObject({ _tag: 'Withdrawn', callId: 'waits' })
+    await bench.host.close()
+  })
+
+  it('takes patience and grace of no length at their word', async () => {
+    const bench = await Bench.open({ inFlight: 'settle', afterPatience: 'cancel', patienceMs: 0 })
+    await bench.auxiliary('a')
+    await bench.primary('p')
+    expect(bench.log).toEqual(['a', 'p'])
+    await bench.host.close()
+  })
+
   it('releases every waiter when it closes, and takes nobody afterwards', async () => {
     const bench = await Bench.open({ capacity: 1 })
     await bench.primary('runs')
