@@ -17,6 +17,7 @@ export {
   poolPolicy,
   reserveOf,
 } from './policy.ts'
-export { providerScope, type ScopeEmitted, type ScopeInput } from './provider-scope.ts'
+export { advance, providerScope, type ScopeEmitted, type ScopeInput } from './provider-scope.ts'
 export { waitReason } from './reason.ts'
 export { type EncodedScope, SnapshotUnreadable, snapshotVersion } from './snapshot.ts'
+export type { Arrow } from './walk.ts'

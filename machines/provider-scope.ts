@@ -7,13 +7,14 @@
  * `ScopeEvent`s and listen to its emitted `decided` events.
  */
 import { type SnapshotFrom, setup } from 'xstate'
-import { fairnessDue, primaryDue, primaryWanted } from './admission.ts'
-import { emptyContext, type ScopeContext } from './context.ts'
+import { type Condition, conditions } from './conditions.ts'
+import { continued, type Draft, draftOf, emptyContext, type ScopeContext } from './context.ts'
 import type { Decision, EpisodeSummary, ScopeState } from './decision.ts'
 import type { ScopeEvent } from './event.ts'
 import { type PolicyInput, parsePolicy } from './policy.ts'
 import { decodeScope, type EncodedScope, encodeScope } from './snapshot.ts'
-import { absorb, announce, closeQuantum, enter } from './step.ts'
+import { closeQuantum, enter, takeIn } from './step.ts'
+import { walkerOf } from './walk.ts'
 
 export interface ScopeInput {
   /** Name of the scope. */
@@ -41,50 +42,42 @@ interface MachineContext {
   lanes: ScopeContext
 }
 
-type Guarded = { readonly context: MachineContext }
+const guards = Object.fromEntries(
+  Object.entries(conditions).map(([name, holds]) => [
+    name,
+    ({ context }: { readonly context: MachineContext }) => holds(context.lanes),
+  ]),
+) as Record<Condition, (args: { readonly context: MachineContext }) => boolean>
 
-const auxiliariesClear = ({ context }: Guarded): boolean => {
-  const { at, policy, counts, heldTurns, phase } = context.lanes
-  return (
-    policy.inFlight === 'tolerate' ||
-    counts.auxiliaryInTheWay <= policy.toleratedInFlight ||
-    // The gate is held for primaries that already run: nobody has to make room. A turn has its primary still to come.
-    (counts.primaryWaiting === 0 && heldTurns === 0) ||
-    (policy.inFlight === 'settle' && policy.afterPatience === 'proceed' && at >= phase.patienceUntilMs)
-  )
-}
-
-const machineSetup = setup({
+const typed = setup({
   types: {
     context: {} as MachineContext,
     events: {} as ScopeEvent,
     emitted: {} as ScopeEmitted,
     input: {} as ScopeInput,
   },
-  guards: {
-    primaryWanted: ({ context }) => primaryWanted(context.lanes),
-    primariesGoneWithBacklog: ({ context }) => !primaryWanted(context.lanes) && context.lanes.ring.size > 0,
-    primariesGone: ({ context }) => !primaryWanted(context.lanes),
-    auxiliariesClear,
-    fairnessDue: ({ context }) => fairnessDue(context.lanes),
-    primaryDue: ({ context }) => primaryDue(context.lanes),
-    backlogEmpty: ({ context }) => context.lanes.ring.size === 0,
-    quietOver: ({ context: { lanes } }) => lanes.at >= lanes.phase.quietUntilMs,
-    headMustWait: ({ context: { lanes } }) =>
-      lanes.counts.primaryReady > 0 && lanes.at < lanes.phase.quietUntilMs,
-    primariesAccepted: ({ context: { lanes } }) =>
-      lanes.counts.primaryWaiting === 0 && lanes.counts.primaryUnaccepted === 0,
-    primaryArrived: ({ context: { lanes } }) =>
-      lanes.counts.primaryWaiting > 0 || lanes.counts.primaryUnaccepted > 0,
-    lingerPassed: ({ context: { lanes } }) =>
-      lanes.counts.places === 0 && lanes.at >= lanes.phase.lingerUntilMs,
-  },
+  guards,
 })
 
-const change = (step: (lanes: ScopeContext, event: ScopeEvent) => ScopeContext) =>
-  machineSetup.assign(({ context: { lanes }, event }) => ({ lanes: step(lanes, event) }))
+const change = (move: (draft: Draft) => void) =>
+  typed.assign(({ context: { lanes } }) => {
+    const draft = continued(lanes)
+    move(draft)
+    return { lanes: draft }
+  })
 
-const entering = (state: ScopeState) => change((lanes) => enter(lanes, state))
+const entering = (state: ScopeState) => change((draft) => enter(draft, state))
+
+const machineSetup = typed.extend({
+  actions: {
+    takeIn: typed.assign(({ context: { lanes }, event }) => {
+      const draft = draftOf(lanes, event.at)
+      takeIn(draft, event)
+      return { lanes: draft }
+    }),
+    closeQuantum: change(closeQuantum),
+  },
+})
 
 const whenPrimariesAreGone = [
   { guard: 'primariesGoneWithBacklog', target: '#scope.auxiliaryDraining' },
@@ -92,21 +85,11 @@ const whenPrimariesAreGone = [
   { guard: 'fairnessDue', target: '#scope.auxiliaryDraining' },
 ] as const
 
-/** `absorb`, which knows its last answer: it is asked before the statechart is, and again by it. */
-const takeIn = ((): typeof absorb => {
-  let last: readonly [ScopeContext, ScopeEvent, ScopeContext] | null = null
-  return (context, event) => {
-    if (last === null || last[0] !== context || last[1] !== event)
-      last = [context, event, absorb(context, event)]
-    return last[2]
-  }
-})()
-
 export const providerScope = machineSetup.createMachine({
   id: 'scope',
   initial: 'idle',
   context: ({ input }) => ({ lanes: emptyContext(input.scope, parsePolicy(input.policy), input.at) }),
-  on: { '*': { actions: change(takeIn) } },
+  on: { '*': { actions: 'takeIn' } },
   states: {
     idle: {
       description: 'No episode. The gate is open.',
@@ -148,7 +131,7 @@ export const providerScope = machineSetup.createMachine({
       description: 'The backlog is released, metered, each call once.',
       entry: entering('auxiliaryDraining'),
       always: [
-        { guard: 'primaryDue', target: 'primaryPending', actions: change(closeQuantum) },
+        { guard: 'primaryDue', target: 'primaryPending', actions: 'closeQuantum' },
         { guard: 'backlogEmpty', target: 'settled' },
       ],
     },
@@ -163,10 +146,6 @@ export const providerScope = machineSetup.createMachine({
   },
 })
 
-/** The statechart's value of a state. */
-const stateValue = (state: ScopeState) =>
-  state.startsWith('quietRamp.') ? { quietRamp: state.slice('quietRamp.'.length) } : state
-
 /** What `actor.getPersistedSnapshot()` gives, and `createActor(providerScope, { snapshot })` takes: plain JSON. */
 export interface PersistedScope {
   readonly status: 'active'
@@ -176,61 +155,51 @@ export interface PersistedScope {
 type Snapshot = SnapshotFrom<typeof providerScope>
 type ActorScopeOf = Parameters<typeof providerScope.transition>[2]
 
-const react = providerScope.transition.bind(providerScope)
+/** The statechart's value of a state. */
+const stateValue = (state: ScopeState) =>
+  state.startsWith('quietRamp.') ? { quietRamp: state.slice('quietRamp.'.length) } : state
 
-/** Names of the guards that lead out of a state, its own and its ancestor's, as the chart above has them. */
-const exitsOf = (state: ScopeState): ReadonlyArray<string> => {
-  const path = `scope.${state}`.split('.')
-  const nodes = path
-    .slice(1)
-    .map((_, depth) => providerScope.getStateNodeById(path.slice(0, depth + 2).join('.')))
-  return nodes.flatMap(({ always = [] }) => always.map(({ guard }) => String(guard)))
+const snapshotIn = (lanes: ScopeContext): Snapshot =>
+  providerScope.resolveState({ value: stateValue(lanes.state), context: { lanes } } as never)
+
+const snapshots = new Map<ScopeState, Snapshot>()
+
+/** The snapshot that follows `before`. XState takes microseconds to make one, so it makes one for each state. */
+const snapshotAfter = (before: Snapshot, lanes: ScopeContext): Snapshot => {
+  if (lanes.state === before.context.lanes.state) return { ...before, context: { lanes } }
+  const known = snapshots.get(lanes.state) ?? snapshotIn(lanes)
+  snapshots.set(lanes.state, known)
+  return { ...known, context: { lanes } }
 }
 
-const exits = new Map<ScopeState, ReadonlyArray<string>>()
+/**
+ * What a scope knows after an event: the actor's transition without the actor. `taken` is told of
+ * each arrow of the chart. Pure; the context that was stays as it was.
+ */
+export const advance = walkerOf(providerScope)
 
-/** Whether a scope that has taken an event in stays in its state: then there is nothing for the chart to do. */
-const stays = (lanes: ScopeContext): boolean => {
-  const known = exits.get(lanes.state)
-  const names = known ?? exitsOf(lanes.state)
-  if (known === undefined) exits.set(lanes.state, names)
-  const guards = providerScope.implementations.guards as Record<string, (args: Guarded) => boolean>
-  const args = { context: { lanes } }
-  return !names.some((name) => guards[name]!(args))
-}
+const interpret = providerScope.transition.bind(providerScope)
 
-/** The next snapshot: made at once where the state stays, by the chart where it does not. */
-const advance = (snapshot: Snapshot, event: ScopeEvent, actorScope: ActorScopeOf): Snapshot => {
-  if (snapshot.status === 'active' && !event.type.startsWith('xstate.')) {
-    const lanes = takeIn(snapshot.context.lanes, event)
-    if (stays(lanes)) return { ...snapshot, context: { lanes } }
-  }
-  return react(snapshot, event, actorScope)
-}
-
-/** Ends an event once the state has settled: who must wait hears why, and what was decided is emitted in one piece. */
-const conclude = (snapshot: Snapshot, event: ScopeEvent, actorScope: ActorScopeOf): Snapshot => {
-  const next = advance(snapshot, event, actorScope)
-  const { context } = next
-  if (context === snapshot.context || next.status !== 'active') return next
-  if (context.lanes.unannounced.length > 0) context.lanes = announce(context.lanes)
-  const { at, decisions, summary } = context.lanes
+/** The next snapshot. What was decided is emitted in one piece, once the state has settled. */
+const transition = (snapshot: Snapshot, event: ScopeEvent, actorScope: ActorScopeOf): Snapshot => {
+  // XState's own events: stop, and the like.
+  if (snapshot.status !== 'active' || event.type.startsWith('xstate.'))
+    return interpret(snapshot, event, actorScope)
+  const lanes = advance(snapshot.context.lanes, event)
+  const { at, decisions, summary } = lanes
   if (decisions.length > 0 || summary !== null) {
     actorScope.defer(() => actorScope.emit({ type: 'decided', at, decisions, episode: summary }))
   }
-  return next
+  return snapshotAfter(snapshot, lanes)
 }
 
 // A statechart has no place for "after the last of all transitions", and XState's own persistence
 // copies plain objects; so these three moves of the actor logic are ours, on top of XState's.
 Object.assign(providerScope, {
-  transition: conclude,
+  transition,
   getPersistedSnapshot: ({ context }: Snapshot): PersistedScope => ({
     status: 'active',
     scope: encodeScope(context.lanes),
   }),
-  restoreSnapshot: (persisted: PersistedScope) => {
-    const lanes = decodeScope(persisted.scope)
-    return providerScope.resolveState({ value: stateValue(lanes.state), context: { lanes } } as never)
-  },
+  restoreSnapshot: (persisted: PersistedScope) => snapshotIn(decodeScope(persisted.scope)),
 })

@@ -1,7 +1,7 @@
-/** The three moves of the statechart: take an event in, enter a state, and tell who must wait. */
+/** The moves of the statechart: take an event in, enter a state, close a quantum, and tell who must wait. */
 import { HashMap } from 'effect'
 import { pass, primaryWanted } from './admission.ts'
-import { continued, count, type Draft, draftOf, lookup, openPhase, type ScopeContext } from './context.ts'
+import { count, type Draft, lookup, openPhase } from './context.ts'
 import { preempt, sweep, sweepPending } from './deadlines.ts'
 import type { ScopeState } from './decision.ts'
 import type { ScopeEvent } from './event.ts'
@@ -54,13 +54,11 @@ const applyFact = (draft: Draft, event: ScopeEvent): void => {
 }
 
 /** Takes an event in: applies the fact, ends what is due, grants what may go in the present state. */
-export const absorb = (context: ScopeContext, event: ScopeEvent): ScopeContext => {
-  const draft = draftOf(context, event.at)
+export const takeIn = (draft: Draft, event: ScopeEvent): void => {
   // The fact first: an answer that comes with its deadline still counts.
   applyFact(draft, event)
   sweep(draft)
   pass(draft)
-  return draft
 }
 
 const enterState: Readonly<Partial<Record<ScopeState, (draft: Draft) => void>>> = {
@@ -82,32 +80,29 @@ const enterState: Readonly<Partial<Record<ScopeState, (draft: Draft) => void>>> 
 }
 
 /** Enters `state` and grants what may go there. */
-export const enter = (context: ScopeContext, state: ScopeState): ScopeContext => {
-  const draft = continued(context)
+export const enter = (draft: Draft, state: ScopeState): void => {
   draft.state = state
   enterState[state]?.(draft)
   pass(draft)
-  return draft
 }
 
 /** Leaves the drain for a primary; what was served counts as the quantum, and the primary is owed the next turn. */
-export const closeQuantum = (context: ScopeContext): ScopeContext => {
-  if (context.drain.servedTokens === 0) return context
-  const draft = continued(context)
+export const closeQuantum = (draft: Draft): void => {
+  if (draft.drain.servedTokens === 0) return
   draft.primaryOwed = true
   draft.quantumEndedAt = draft.at
   endTurn(draft)
   count(draft, 'fairnessQuanta')
   if (draft.episode !== null)
     draft.episode = { ...draft.episode, fairnessQuanta: draft.episode.fairnessQuanta + 1 }
-  return draft
 }
 
 /** Ends the work on an event: every call that came, or came back, with it and could not go hears that it waits, and why. */
-export const announce = (context: ScopeContext): ScopeContext => {
-  const draft = continued(context)
+export const announce = (draft: Draft): void => {
+  if (draft.unannounced.length === 0) return
+  const { unannounced } = draft
   draft.unannounced = []
-  for (const callId of context.unannounced) {
+  for (const callId of unannounced) {
     const waiting = lookup(draft.waiting, callId)
     if (waiting === undefined) continue
     const why = waitReason(draft, waiting)
@@ -126,5 +121,4 @@ export const announce = (context: ScopeContext): ScopeContext => {
       draft.episode = { ...draft.episode, auxiliariesDeferred: draft.episode.auxiliariesDeferred + 1 }
     }
   }
-  return draft
 }

@@ -81,7 +81,7 @@ describe('a track', () => {
     const refused = entries.findIndex(
       ({ event }) => event.type === 'call.settled' && event.outcome === 'throttled',
     )
-    expect(track.arrowsAt(refused)).toEqual([
+    expect(track.arrowsAt(refused)).toMatchObject([
       { sourceId: 'scope.quietRamp.admitting', targetId: 'scope.quietRamp.quiet', guard: 'headMustWait' },
     ])
     // What happens next changes no state: the last move is still that one.

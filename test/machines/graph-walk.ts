@@ -11,6 +11,8 @@ import {
   type ScopeEvent,
   wakeAt,
 } from '../../machines/index.ts'
+import { encodeScope } from '../../machines/snapshot.ts'
+import { interpretedTransition } from './interpreted.ts'
 
 type Snapshot = SnapshotFrom<typeof providerScope>
 
@@ -67,6 +69,8 @@ export interface Covered {
   readonly transitions: Set<string>
   /** `guard: true` and `guard: false`. */
   readonly outcomes: Set<string>
+  /** Events, and the state they came in, after which the scope's walk and XState's interpreter differ. */
+  readonly disagreements: Set<string>
   /** Paths walked, and the longest, events. */
   paths: number
   longest: number
@@ -76,6 +80,7 @@ export const nothingCovered = (): Covered => ({
   states: new Set(),
   transitions: new Set(),
   outcomes: new Set(),
+  disagreements: new Set(),
   paths: 0,
   longest: 0,
 })
@@ -109,7 +114,11 @@ const watchGuards = (covered: Covered): (() => void) => {
 
 type Transition = typeof providerScope.transition
 
-/** The machine, with a look at each microstep. */
+/** All that a snapshot says: its state, what it knows, and what was decided. */
+export const said = ({ value, context: { lanes } }: Snapshot): string =>
+  JSON.stringify([value, encodeScope(lanes), lanes.decisions, lanes.summary])
+
+/** The machine, taken through XState's interpreter with a look at each microstep, and through its own walk. */
 const watched = (covered: Covered): typeof providerScope => {
   const names = transitionsOf(providerScope.root)
   const transition: Transition = (snapshot, event, actorScope) => {
@@ -119,7 +128,10 @@ const watched = (covered: Covered): typeof providerScope => {
           covered.transitions.add(names.get(taken) ?? 'a transition of no state')
       },
     })
-    const next = providerScope.transition(snapshot, event, { ...actorScope, system })
+    const interpreted = interpretedTransition(snapshot, event, { ...actorScope, system })
+    const next = providerScope.transition(snapshot, event, actorScope)
+    if (said(interpreted) !== said(next))
+      covered.disagreements.add(`${event.type} in ${snapshot.context.lanes.state}`)
     for (const { id } of (next as unknown as { readonly _nodes: ReadonlyArray<{ id: string }> })._nodes)
       covered.states.add(id)
     return next

@@ -45,6 +45,10 @@ describe('paths through the statechart', () => {
     expect(uncovered(providerScope.root, covered)).toEqual([])
   })
 
+  it('end where XState\u2019s own interpreter ends, at every moment', () => {
+    expect([...covered.disagreements]).toEqual([])
+  })
+
   it('name what they do not cover when the statechart grows', () => {
     const { idle } = providerScope.config.states as Record<string, object>
     const grown = createMachine({

@@ -1,7 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createActor } from 'xstate'
+import { type Actor, createActor } from 'xstate'
 import { providerScope } from '../../machines/index.ts'
+import { said } from '../machines/graph-walk.ts'
+import { interpretedTransition } from '../machines/interpreted.ts'
 import { anyMove, anyPolicy, Drive } from './scope-drive.ts'
 
 const runs = Number(process.env['RIGHTOFWAY_PROPERTY_RUNS'] ?? 2_000)
@@ -47,6 +49,27 @@ describe('a scope, whatever happens to it', () => {
         expect(replay(drive)).toBe(end)
       }),
       { numRuns: runs / 2 },
+    )
+  })
+
+  it('walks its chart as XState\u2019s own interpreter does', () => {
+    const interpreted: typeof providerScope = Object.assign(Object.create(providerScope), {
+      transition: interpretedTransition,
+    })
+    fc.assert(
+      fc.property(story, ({ policy, moves }) => {
+        const drive = new Drive(policy)
+        for (const move of moves) drive.move(move)
+        const [walking, stepping] = [providerScope, interpreted].map((machine) =>
+          createActor(machine, { input: { scope: 'test' } }).start(),
+        ) as [Actor<typeof providerScope>, Actor<typeof providerScope>]
+        for (const event of drive.events) {
+          walking.send(event)
+          stepping.send(event)
+          expect(said(walking.getSnapshot())).toBe(said(stepping.getSnapshot()))
+        }
+      }),
+      { numRuns: runs / 4 },
     )
   })
 })

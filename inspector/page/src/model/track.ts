@@ -1,9 +1,9 @@
 /** The history of one scope as far as it was loaded, and the scope at any moment of it. */
-import type { ScopeContext } from '../../../../machines/index.ts'
+import { type Arrow, advance, type ScopeContext } from '../../../../machines/index.ts'
 import type { EntryFrame, HistoryAnswer } from '../../../protocol.ts'
 import { CallBook } from './calls.ts'
 import { DecisionLog } from './log.ts'
-import { agrees, arrowsTaken, contextAfter, Replica, type Taken } from './replica.ts'
+import { agrees, arrowsTaken, contextAfter, contextOf } from './replica.ts'
 import { Series } from './series.ts'
 
 /** Entries between two contexts that are kept; contexts share what did not change, so they are cheap. */
@@ -18,7 +18,8 @@ export class Track {
   readonly calls: CallBook
   readonly log = new DecisionLog()
   readonly series = new Series()
-  readonly #replica: Replica
+  /** As far as it was replayed. */
+  #newest: ScopeContext
   /** The context before entry 0, 32, 64, ... */
   readonly #kept: ScopeContext[]
   #replayed = 0
@@ -29,11 +30,10 @@ export class Track {
     this.scope = base.scope
     this.earlier = earlier
     this.basePosition = base.position
-    this.#replica = new Replica(base.scope, base.snapshot)
-    const { context } = this.#replica
-    this.#kept = [context]
-    this.calls = new CallBook(context)
-    if (base.snapshot !== null) this.series.add(context)
+    this.#newest = contextOf(base.scope, base.snapshot)
+    this.#kept = [this.#newest]
+    this.calls = new CallBook(this.#newest)
+    if (base.snapshot !== null) this.series.add(this.#newest)
   }
 
   get lastPosition(): number {
@@ -48,7 +48,7 @@ export class Track {
     return this.entries.at(-1)?.event.at ?? null
   }
 
-  /** Share of the entries that the replica has gone through, 0 to 1. */
+  /** Share of the entries that the replay has gone through, 0 to 1. */
   get progress(): number {
     return this.entries.length === 0 ? 1 : this.#replayed / this.entries.length
   }
@@ -63,12 +63,13 @@ export class Track {
     }
   }
 
-  /** Lets the replica go on for a while; answers whether it has come to the end. */
+  /** Lets the replay go on for a while; answers whether it has come to the end. */
   replay(mayGoOn: () => boolean): boolean {
     while (this.#replayed < this.entries.length) {
       if (this.#replayed % 16 === 0 && !mayGoOn()) return false
       const { event, decisions } = this.entries[this.#replayed] as EntryFrame
-      const context = this.#replica.feed(event)
+      const context = advance(this.#newest, event)
+      this.#newest = context
       this.#replayed += 1
       if (this.#replayed % keptEvery === 0) this.#kept.push(context)
       if (!agrees(decisions, context.decisions)) this.disagreements += 1
@@ -90,14 +91,14 @@ export class Track {
   /** The context after the entry at `index`; -1 gives the one before the first. */
   contextAt(index: number): ScopeContext {
     const count = Math.min(index, this.entries.length - 1) + 1
-    if (count === this.#replayed) return this.#replica.context
+    if (count === this.#replayed) return this.#newest
     const kept = Math.min(Math.floor(count / keptEvery), this.#kept.length - 1)
     const events = this.entries.slice(kept * keptEvery, count).map(({ event }) => event)
     return contextAfter(this.#kept[kept] as ScopeContext, events)
   }
 
   /** The arrows that the entry at `index` took. */
-  arrowsAt(index: number): ReadonlyArray<Taken> {
+  arrowsAt(index: number): ReadonlyArray<Arrow> {
     const entry = this.entries[index]
     return entry === undefined ? [] : arrowsTaken(this.contextAt(index - 1), entry.event)
   }
