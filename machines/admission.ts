@@ -27,7 +27,7 @@ import {
   unservedSince,
 } from './fairness.ts'
 import * as pacing from './pacing.ts'
-import { empty, peek, pop, push, toArray } from './queue.ts'
+import { empty, peek, pop, push, type Queue, toArray } from './queue.ts'
 import * as ramp from './ramp.ts'
 import { noteGrant } from './timeouts.ts'
 
@@ -121,13 +121,13 @@ export const primaryFitsAt = (context: ScopeContext, waiting: Waiting): number =
   )
 }
 
-/** The primary whose turn it is: lowest rank, then first come. */
+/** The primary whose turn it is, lowest rank, then first come; and its rank's queue, of which it is the first. */
 export const nextPrimary = (
   context: ScopeContext,
-): { readonly waiting: Waiting; readonly rank: number } | null => {
+): { readonly waiting: Waiting; readonly rank: number; readonly queue: Queue<Place> } | null => {
   for (let rank = 0; rank < context.primaries.length; rank += 1) {
     const found = headOf(context, context.primaries[rank]!)
-    if (found !== null) return { waiting: found.head, rank }
+    if (found !== null) return { waiting: found.head, rank, queue: found.queue }
   }
   return null
 }
@@ -226,8 +226,7 @@ const passPrimaries = (draft: Draft): void => {
       draft.phase = { ...draft.phase, quietUntilMs: fits }
       return
     }
-    const queue = headOf(draft, draft.primaries[next.rank]!)!.queue
-    draft.primaries = draft.primaries.map((other, rank) => (rank === next.rank ? pop(queue) : other))
+    draft.primaries = draft.primaries.with(next.rank, pop(next.queue))
     grant(draft, next.waiting, 'primary')
   }
 }

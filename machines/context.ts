@@ -289,8 +289,12 @@ export const continued = (context: ScopeContext): Draft => ({
   decisions: [...context.decisions],
 })
 
+/** Most of a scope's maps are empty most of the time, and a key is hashed for every question. */
 export const lookup = <T>(map: HashMap.HashMap<string, T>, key: string): T | undefined =>
-  Option.getOrUndefined(HashMap.get(map, key))
+  HashMap.isEmpty(map) ? undefined : Option.getOrUndefined(HashMap.get(map, key))
+
+export const without = <T>(map: HashMap.HashMap<string, T>, key: string): HashMap.HashMap<string, T> =>
+  HashMap.isEmpty(map) ? map : HashMap.remove(map, key)
 
 export const count = (draft: Draft, name: keyof Counters, by = 1): void => {
   draft.counters[name] += by

@@ -168,7 +168,12 @@ export const served = (draft: Draft, waiting: Waiting): void => {
   const before = lookup(draft.principals, name) as Principal
   const principal: Principal = {
     ...before,
-    queue: pop(headOf(draft, before.queue)?.queue ?? before.queue),
+    // Whoever chose it has dropped the places before it that are empty, or has only looked.
+    queue: pop(
+      peek(before.queue)?.seq === waiting.seq
+        ? before.queue
+        : (headOf(draft, before.queue)?.queue ?? empty()),
+    ),
     waiting: before.waiting - 1,
     inFlight: before.inFlight + 1,
     deficitTokens: before.deficitTokens - costOf(waiting),

@@ -3,7 +3,16 @@ import { HashMap } from 'effect'
 import { countFlight, lend } from './admission.ts'
 import type { Call } from './call.ts'
 import { priorityRanks } from './call.ts'
-import { adjust, count, type Draft, type Ending, type InFlight, lookup, type Waiting } from './context.ts'
+import {
+  adjust,
+  count,
+  type Draft,
+  type Ending,
+  type InFlight,
+  lookup,
+  type Waiting,
+  without,
+} from './context.ts'
 import type { DeferReason, ExpireReason, RejectReason } from './decision.ts'
 import { enqueueAuxiliary, isReady, leaveBacklog, leaveFlight, refundTurn, seqOf } from './fairness.ts'
 import * as pacing from './pacing.ts'
@@ -29,9 +38,9 @@ export const enqueue = (draft: Draft, waiting: Waiting): void => {
 export const enqueuePrimary = (draft: Draft, { call, seq }: Waiting): void => {
   const rank = priorityRanks[call.priorityClass]
   const place = { seq, id: call.id }
-  draft.primaries = draft.primaries.map((queue, index) =>
-    index !== rank ? queue : seq === draft.nextSeq - 1 ? push(queue, place) : insert(queue, place, seqOf),
-  )
+  const queue = draft.primaries[rank]!
+  const fresh = seq === draft.nextSeq - 1
+  draft.primaries = draft.primaries.with(rank, fresh ? push(queue, place) : insert(queue, place, seqOf))
 }
 
 /** Ends a call: remembers how, and lets go of whatever waited for it. */
@@ -44,7 +53,7 @@ export const end = (draft: Draft, callId: string, ending: Ending): void => {
   }
   draft.ended = [newer, older]
   satisfy(draft, callId)
-  draft.nested = HashMap.remove(draft.nested, callId)
+  draft.nested = without(draft.nested, callId)
 }
 
 /** How an ended call ended, while it is remembered. */
@@ -113,8 +122,8 @@ export const reject = (draft: Draft, callId: string, reason: RejectReason): void
 /** Named by a waiting primary, or part of a turn that holds the gate: what it waits for inherits its right of way. */
 export const isUrgent = (draft: Draft, call: Call): boolean =>
   call.lane === 'auxiliary' &&
-  (HashMap.has(draft.expected, call.id) ||
-    HashMap.has(draft.dependents, call.id) ||
+  (lookup(draft.expected, call.id) !== undefined ||
+    lookup(draft.dependents, call.id) !== undefined ||
     (call.turnId !== null && lookup(draft.turns, call.turnId)?.betweenRounds === 'hold'))
 
 /** Back to its own place, with its age. */

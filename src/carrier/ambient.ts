@@ -11,7 +11,7 @@ import { priorityVariable } from './priority.ts'
 export interface AmbientPermit {
   readonly scope: string
   readonly callId: string
-  /** The permit in whose dispatch this one was taken; left out for the outermost. */
+  /** The permits of other scopes in whose dispatches this one was taken, innermost first; left out for the outermost. */
   readonly outer?: AmbientPermit | null
 }
 
@@ -36,11 +36,18 @@ export const currentAmbient = (): Ambient => storage.getStore() ?? processAmbien
 
 export const withAmbient = <A>(ambient: Ambient, fn: () => A): A => storage.run(ambient, fn)
 
+/** The permits without those of a scope: only its innermost one lends its place, and a chain of calls that start calls stays short. */
+const withoutScope = (permit: AmbientPermit | null, scope: string): AmbientPermit | null => {
+  if (permit === null) return null
+  const outer = withoutScope(permit.outer ?? null, scope)
+  return permit.scope === scope ? outer : { ...permit, outer }
+}
+
 /** What the code of a dispatch runs under: its own class and permit, within the permits that were held already. */
 export const insidePermit = (
   outer: Ambient,
   { scope, callId, priorityClass }: { scope: string; callId: string; priorityClass: PriorityClass },
-): Ambient => ({ priorityClass, permit: { scope, callId, outer: outer.permit } })
+): Ambient => ({ priorityClass, permit: { scope, callId, outer: withoutScope(outer.permit, scope) } })
 
 /** The call whose place in `scope` is held around this code, however many other scopes lie between; null when none is. */
 export const parentIn = (ambient: Ambient, scope: string): string | null => {

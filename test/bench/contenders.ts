@@ -1,4 +1,5 @@
 /** Schedulers that are measured: each keeps a backlog of no-op jobs in two priorities, one place, and is run job by job. */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { Sema } from 'async-sema'
 import Bottleneck from 'bottleneck'
 import fastq from 'fastq'
@@ -121,9 +122,10 @@ export const openCore = (
 const openHostSession = async (backlog: number): Promise<Session> => {
   const host = await openHost()
   const scope = host.scope('bench', { ...poolPolicy, capacity: 1 })
+  // A job adds the next one, which is no part of it: inside it, it would borrow its place instead of queueing.
+  const outside = AsyncLocalStorage.snapshot()
   const add: Add = (job, high) =>
-    scope
-      .run({ lane: high ? 'primary' : 'auxiliary', inputTokens: 0 }, job)
+    outside(() => scope.run({ lane: high ? 'primary' : 'auxiliary', inputTokens: 0 }, job))
       // Those that wait when the host closes.
       .catch(() => {})
   return sessionOf(add, backlog, () => host.close())
