@@ -62,7 +62,12 @@ export const projectEvent = (event: ScopeEvent): ScopeEvent | null => {
   const { type, at } = event
   switch (type) {
     case 'call.submitted':
-      return { type, at, call: projectCall(event.call) }
+      return {
+        type,
+        at,
+        call: projectCall(event.call),
+        ...(event.dispatchAtOnce === undefined ? {} : { dispatchAtOnce: event.dispatchAtOnce }),
+      }
     case 'call.withdrawn':
     case 'call.dispatched':
     case 'call.accepted':
@@ -108,10 +113,15 @@ export const projectEvent = (event: ScopeEvent): ScopeEvent | null => {
   }
 }
 
-const projectDecision = ({ callId, verdict, reason, at, state, wakeAt }: Decision): Decision =>
-  wakeAt === undefined
-    ? { callId, verdict, reason, at, state }
-    : { callId, verdict, reason, at, state, wakeAt }
+const projectDecision = ({ callId, verdict, reason, at, state, wakeAt, dispatched }: Decision): Decision => ({
+  callId,
+  verdict,
+  reason,
+  at,
+  state,
+  ...(wakeAt === undefined ? {} : { wakeAt }),
+  ...(dispatched === undefined ? {} : { dispatched }),
+})
 
 /** What a host observed, or a journal kept, as a frame; null when its event is unknown. */
 export const entryFrame = (entry: EntryFrame): EntryFrame | null => {

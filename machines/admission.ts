@@ -141,7 +141,7 @@ const grant = (draft: Draft, waiting: Waiting, reason: GrantReason, borrowed = f
     submittedAt,
     attempts: waiting.attempts + 1,
     grantedAt: draft.at,
-    stage: 'admitted',
+    stage: waiting.dispatchAtOnce ? 'dispatched' : 'admitted',
     grant: reason,
     preempted: false,
     borrowed,
@@ -156,7 +156,8 @@ const grant = (draft: Draft, waiting: Waiting, reason: GrantReason, borrowed = f
   const fresh = draft.unannounced.includes(call.id)
   if (fresh) draft.unannounced = draft.unannounced.filter((id) => id !== call.id)
   const verdict = fresh && waiting.attempts === 0 ? 'admit' : 'release'
-  draft.decisions.push({ callId: call.id, verdict, reason, at: draft.at, state: draft.state })
+  const decision = { callId: call.id, verdict, reason, at: draft.at, state: draft.state } as const
+  draft.decisions.push(waiting.dispatchAtOnce ? { ...decision, dispatched: true } : decision)
 }
 
 const inTheWay = ({ call, grant }: InFlight): boolean =>

@@ -31,6 +31,8 @@ export interface Waiting {
   readonly waitsFor: ReadonlyArray<string>
   /** Epoch milliseconds at which it expires unless its owner claims it; null when it has one. */
   readonly unclaimedUntilMs: number | null
+  /** Its owner sends as soon as it holds the permit. */
+  readonly dispatchAtOnce: boolean
 }
 
 /** A call that holds a permit. */

@@ -76,6 +76,8 @@ export interface Decision {
   readonly state: ScopeState
   /** When the decision is looked at again at the latest; absent or null when only an event can change it. */
   readonly wakeAt?: number | null
+  /** Of a grant whose owner sends at once: from now on the provider may have the call. */
+  readonly dispatched?: boolean
 }
 
 /** What an episode (first pending primary to `settled`) amounted to. */

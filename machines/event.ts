@@ -17,7 +17,13 @@ export type Outcome =
 
 /** Facts that a scope is told. `at` is epoch milliseconds, stamped by the host. */
 export type ScopeEvent =
-  | { readonly type: 'call.submitted'; readonly at: number; readonly call: Call }
+  | {
+      readonly type: 'call.submitted'
+      readonly at: number
+      readonly call: Call
+      /** Its owner sends as soon as it holds the permit: the grant is its dispatch, and no `call.dispatched` follows. */
+      readonly dispatchAtOnce?: boolean
+    }
   | { readonly type: 'call.withdrawn'; readonly at: number; readonly callId: string }
   /** Written before the request leaves, so that a restart can tell "not sent" from "unknown". */
   | { readonly type: 'call.dispatched'; readonly at: number; readonly callId: string }

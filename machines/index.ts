@@ -1,6 +1,6 @@
 /** The decision core: pure, and usable in any XState 5 system without our host. */
 export * from './call.ts'
-export type { ScopeContext } from './context.ts'
+export type { InFlight, ScopeContext, Waiting } from './context.ts'
 export { wakeAt } from './deadlines.ts'
 export type * from './decision.ts'
 export type * from './event.ts'

@@ -141,6 +141,8 @@ export const returnToPlace = (draft: Draft, flight: InFlight, reason: DeferReaso
     urgent: flight.grant === 'dependency' || isUrgent(draft, call),
     waitsFor: [],
     unclaimedUntilMs: null,
+    // Its owner has to come back first.
+    dispatchAtOnce: false,
   })
   noteArrival(draft, call.lane, submittedAt, insert(draft.arrivals[call.lane], { seq, id: call.id }, seqOf))
   draft.unannounced = [...draft.unannounced, call.id]

@@ -14,7 +14,7 @@ import * as submission from './submission.ts'
 const applyFact = (draft: Draft, event: ScopeEvent): void => {
   switch (event.type) {
     case 'call.submitted':
-      return submission.submit(draft, event.call)
+      return submission.submit(draft, event)
     case 'call.withdrawn':
       return submission.withdraw(draft, event.callId)
     case 'call.dispatched':

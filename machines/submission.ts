@@ -4,6 +4,7 @@ import { costOfCall, lend } from './admission.ts'
 import { neverFits } from './budget.ts'
 import type { Call } from './call.ts'
 import { adjust, count, type Draft, lookup, type Waiting } from './context.ts'
+import type { ScopeEvent } from './event.ts'
 import { enqueueAuxiliary, isReady, leaveBacklog, seqOf } from './fairness.ts'
 import { add } from './heap.ts'
 import { end, endingOf, enqueue, enqueuePrimary, isUrgent, land, leaveWaiting, reject } from './places.ts'
@@ -11,9 +12,11 @@ import { empty, insert, push } from './queue.ts'
 import { correct } from './settlement.ts'
 import { noteArrival, sweepBy } from './timeouts.ts'
 
-export const submit = (draft: Draft, call: Call): void => {
+type Submitted = Extract<ScopeEvent, { type: 'call.submitted' }>
+
+export const submit = (draft: Draft, { call, dispatchAtOnce = false }: Submitted): void => {
   const waiting = lookup(draft.waiting, call.id)
-  if (waiting !== undefined) return askAgain(draft, waiting, call.deadlineAt)
+  if (waiting !== undefined) return askAgain(draft, waiting, call.deadlineAt, dispatchAtOnce)
   if (HashMap.has(draft.inFlight, call.id)) return
   const ending = endingOf(draft, call.id)
   if (ending !== undefined && ending !== 'withdrawn') {
@@ -41,6 +44,7 @@ export const submit = (draft: Draft, call: Call): void => {
     urgent: isUrgent(draft, call),
     waitsFor: call.lane === 'primary' ? dependOn(draft, call) : [],
     unclaimedUntilMs: null,
+    dispatchAtOnce,
   })
   draft.unannounced = [...draft.unannounced, call.id]
   if (call.parentId !== null && HashMap.has(draft.inFlight, call.parentId))
@@ -48,13 +52,18 @@ export const submit = (draft: Draft, call: Call): void => {
 }
 
 /** The owner of a waiting call asks for it again, after a restart or because its client came back: its deadline is the newer one. */
-const askAgain = (draft: Draft, waiting: Waiting, deadlineAt: number | null): void => {
+const askAgain = (
+  draft: Draft,
+  waiting: Waiting,
+  deadlineAt: number | null,
+  dispatchAtOnce: boolean,
+): void => {
   const { call } = waiting
   claim(draft, waiting)
-  const claimed = lookup(draft.waiting, call.id)
-  if (claimed === undefined || call.deadlineAt === deadlineAt) return
-  draft.waiting = HashMap.set(draft.waiting, call.id, { ...claimed, call: { ...call, deadlineAt } })
-  if (deadlineAt === null) return
+  const claimed = lookup(draft.waiting, call.id) as Waiting
+  const asked = { ...claimed, call: { ...call, deadlineAt }, dispatchAtOnce }
+  draft.waiting = HashMap.set(draft.waiting, call.id, asked)
+  if (deadlineAt === null || deadlineAt === call.deadlineAt) return
   sweepBy(draft, deadlineAt)
   draft.deadlines = add(draft.deadlines, { at: deadlineAt, callId: call.id })
 }

@@ -74,8 +74,8 @@ export class Place {
     const holder = this.#holder
     this.#runner.submit(call, {
       // The request leaves as soon as the permit is here, so both facts are written in one commit.
-      get dispatchAtOnce() {
-        return holder.isPresent
+      get dispatch() {
+        return holder.isPresent ? 'onDelivery' : 'byOwner'
       },
       granted: (permit) => this.#granted(permit),
       refused: (error) => {
@@ -128,7 +128,7 @@ export class Place {
   /** Leaves a place that was taken again by a settlement. Asked for first, so that a permit on its way is given back. */
   giveUp(): void {
     const granted = (permit: Permit): void => void permit.settle({ outcome: 'cancelled' })
-    this.#runner.submit(this.#call, { dispatchAtOnce: false, granted, refused: () => {} })
+    this.#runner.submit(this.#call, { dispatch: 'byOwner', granted, refused: () => {} })
     this.withdraw('nobody waits for it any more')
   }
 

@@ -75,13 +75,16 @@ const clockTime = (at: number): string => new Date(at).toISOString().slice(11, 2
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`
 
-const decisionLine = (decision: Decision): string => {
-  const { verdict, reason, at, state, wakeAt } = decision
+const sentLine = (at: number): string => `${clockTime(at)} sent to the provider`
+
+const decisionLines = (decision: Decision): ReadonlyArray<string> => {
+  const { verdict, reason, at, state, wakeAt, dispatched } = decision
   const again =
     typeof wakeAt === 'number' && wakeAt > at
       ? `; looked at again in ${seconds(wakeAt - at)} at the latest`
       : ''
-  return `${clockTime(at)} ${verdicts[verdict]}: ${sentences[reason]} (${reason}, in ${state})${again}`
+  const line = `${clockTime(at)} ${verdicts[verdict]}: ${sentences[reason]} (${reason}, in ${state})${again}`
+  return dispatched === true ? [line, sentLine(at)] : [line]
 }
 
 const eventLine = (event: ScopeEvent): string | null => {
@@ -92,7 +95,7 @@ const eventLine = (event: ScopeEvent): string | null => {
       return `${time} submitted: ${lane}, ${priorityClass}, for ${principal}, about ${inputTokens} input tokens`
     }
     case 'call.dispatched':
-      return `${time} sent to the provider`
+      return sentLine(event.at)
     case 'call.accepted':
       return `${time} the provider began to answer`
     case 'call.withdrawn':
@@ -154,7 +157,7 @@ export const explainFrom = async (
     const concerned = concerns(event, callId)
     const line = concerned ? eventLine(event) : null
     if (line !== null) lines.push(line)
-    lines.push(...own.map(decisionLine))
+    lines.push(...own.flatMap(decisionLines))
     standing = standingAfter(standing, concerned ? event : { type: 'clock.woke', at: event.at }, own)
   }
   const scope = entries.at(-1)?.scope

@@ -61,7 +61,9 @@ export class LaneScope {
   /** A permit of your own: say `dispatched`, `accepted` and `settle`, or hold it with `await using`. */
   async admit(request: CallRequest, { dispatchAtOnce = false }: AdmitOptions = {}): Promise<Permit> {
     const call = callOf(request, this.name, currentAmbient())
-    return Effect.runPromise(awaitPermit(this.#runner, call, dispatchAtOnce, request.signal))
+    return Effect.runPromise(
+      awaitPermit(this.#runner, call, dispatchAtOnce ? 'withGrant' : 'byOwner', request.signal),
+    )
   }
 
   /** Limits that the provider's headers show: they correct the budget, down and up. */

@@ -3,7 +3,7 @@ import { Cause, Effect, Exit } from 'effect'
 import type { Call, Evidence, Usage } from '../../machines/index.ts'
 import { type AdmissionError, AttemptsExhausted, Preempted } from './errors.ts'
 import type { Disposition, Permit } from './permit.ts'
-import type { ScopeRunner } from './scope-runner.ts'
+import type { DispatchRecord, ScopeRunner } from './scope-runner.ts'
 
 /** How to read what `use` gave or failed with. */
 export interface Reading<A> {
@@ -17,7 +17,7 @@ export interface Reading<A> {
 export const awaitPermit = (
   runner: ScopeRunner,
   call: Call,
-  dispatchAtOnce: boolean,
+  dispatch: DispatchRecord,
   signal?: AbortSignal,
 ): Effect.Effect<Permit, AdmissionError> =>
   Effect.callback<Permit, AdmissionError>((resume) => {
@@ -29,7 +29,7 @@ export const awaitPermit = (
     if (signal?.aborted) return abort()
     signal?.addEventListener('abort', abort, { once: true })
     runner.submit(call, {
-      dispatchAtOnce,
+      dispatch,
       granted: (permit) => {
         signal?.removeEventListener('abort', abort)
         if (signal !== undefined) permit.follow(signal)
@@ -71,7 +71,7 @@ export const runCall = <A, E, R>(
 ): Effect.Effect<A, E | AdmissionError, R> =>
   Effect.uninterruptibleMask((restore) => {
     const attempt: Effect.Effect<A, E | AdmissionError, R> = Effect.flatMap(
-      restore(awaitPermit(runner, call, true, signal)),
+      restore(awaitPermit(runner, call, 'withGrant', signal)),
       (permit) => Effect.flatMap(Effect.exit(restore(use(permit))), (exit) => conclude(permit, exit)),
     )
     const conclude = (permit: Permit, exit: Exit.Exit<A, E>): Effect.Effect<A, E | AdmissionError, R> => {

@@ -9,6 +9,7 @@ import {
   type Decision,
   type EpisodeSummary,
   type Evidence,
+  type InFlight,
   type LimitReading,
   type Policy,
   providerScope,
@@ -30,12 +31,17 @@ import {
 import type { Outbox } from './outbox.ts'
 import { type Disposition, Permit, type PermitOwner, type Settlement } from './permit.ts'
 
+/**
+ * When a call is recorded as dispatched. `withGrant`: its owner is sure to send, so the grant says
+ * it. `onDelivery`: when the permit is handed over, in the same commit. `byOwner`: when the owner says so.
+ */
+export type DispatchRecord = 'withGrant' | 'onDelivery' | 'byOwner'
+
 /** Who waits for a permit. */
 export interface Waiter {
   readonly granted: (permit: Permit) => void
   readonly refused: (error: AdmissionError) => void
-  /** Record the dispatch together with the grant, in one commit: the holder sends at once. */
-  readonly dispatchAtOnce: boolean
+  readonly dispatch: DispatchRecord
 }
 
 /** What others may see of a scope: every event with its decisions, once durable. */
@@ -117,7 +123,11 @@ export class ScopeRunner implements PermitOwner {
     if (this.#waiters.has(call.id) || this.#permits.has(call.id))
       return waiter.refused(duplicateCall(this.name, call.id))
     this.#waiters.set(call.id, waiter)
-    this.tell({ type: 'call.submitted', call })
+    this.tell(
+      waiter.dispatch === 'withGrant'
+        ? { type: 'call.submitted', call, dispatchAtOnce: true }
+        : { type: 'call.submitted', call },
+    )
   }
 
   /** The owner no longer wants it. A permit on its way is taken back; one that is used gets `reason` on its signal. */
@@ -156,8 +166,7 @@ export class ScopeRunner implements PermitOwner {
   dispatched(callId: string): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     if (this.#failure !== null) reject(scopeFailed(this.name, callId, this.#failure))
-    else if (Option.getOrUndefined(HashMap.get(this.context.inFlight, callId))?.stage !== 'admitted')
-      resolve()
+    else if (this.#flight(callId)?.stage !== 'admitted') resolve()
     else {
       const position = this.tell({ type: 'call.dispatched', callId })
       if (position === null) reject(scopeFailed(this.name, callId, this.#failure))
@@ -281,8 +290,12 @@ export class ScopeRunner implements PermitOwner {
     }
   }
 
+  #flight(callId: string): InFlight | undefined {
+    return Option.getOrUndefined(HashMap.get(this.context.inFlight, callId))
+  }
+
   #grant(callId: string, grantedIn: number): void {
-    const attempt = Option.getOrUndefined(HashMap.get(this.context.inFlight, callId))?.attempts ?? 1
+    const attempt = this.#flight(callId)?.attempts ?? 1
     const permit = new Permit(this.name, callId, attempt, this)
     this.#permits.set(callId, permit)
     const waiter = this.#waiters.get(callId)
@@ -292,7 +305,9 @@ export class ScopeRunner implements PermitOwner {
 
   #deliver(permit: Permit, waiter: Waiter, grantedIn: number): void {
     const { callId } = permit
-    const position = waiter.dispatchAtOnce ? this.tell({ type: 'call.dispatched', callId }) : grantedIn
+    // One that came back to its place may have been granted before its owner asked again.
+    const isMissing = waiter.dispatch !== 'byOwner' && this.#flight(callId)?.stage === 'admitted'
+    const position = isMissing ? this.tell({ type: 'call.dispatched', callId }) : grantedIn
     if (position === null) return
     this.#ports.outbox.after(position, () => {
       // Withdrawn, expired or failed while its entry was on the way to the disk.

@@ -123,7 +123,7 @@ const effectScope = (runner: ScopeRunner): EffectScope => ({
   admit: (request) =>
     Effect.acquireRelease(
       Effect.suspend(() =>
-        awaitPermit(runner, callOf(request, runner.name, currentAmbient()), false, request.signal),
+        awaitPermit(runner, callOf(request, runner.name, currentAmbient()), 'byOwner', request.signal),
       ),
       (permit) => Effect.promise(() => permit[Symbol.asyncDispose]()),
     ),

@@ -135,20 +135,20 @@ class Alternative {
     this.decisions.push(...decisions)
     const recorded = place === null ? [] : this.#history[place]!.decisions
     this.#differs ||= JSON.stringify(recorded) !== JSON.stringify(decisions)
-    for (const { callId, verdict, at } of decisions) {
-      if (granted.has(verdict)) this.#follow(callId, at, place)
+    for (const { callId, verdict, at, dispatched = false } of decisions) {
+      if (granted.has(verdict)) this.#follow(callId, at, place, dispatched)
       if (verdict === 'cancel') this.#stop(callId, at, place)
     }
   }
 
   /** What happens to the call now that it may go. */
-  #follow(callId: string, at: number, place: number | null): void {
+  #follow(callId: string, at: number, place: number | null, dispatched: boolean): void {
     const attempts = this.#attempts.get(callId) ?? []
     const nth = this.#used.get(callId) ?? 0
     this.#used.set(callId, nth + 1)
     const attempt = attempts[nth]
     const later = (place ?? 0) + 1
-    if (attempt === undefined)
+    if (attempt === undefined && !dispatched)
       this.#at(at, later, () => this.#feed({ type: 'call.dispatched', at, callId }, null))
     for (const { afterMs, event, place: then } of attempt?.followed ?? []) {
       this.#at(at + afterMs, then, () => {

@@ -120,7 +120,7 @@ export class Witness {
   }
 
   #grant(account: Account, decision: Decision): void {
-    const { callId, reason, state } = decision
+    const { callId, reason, state, dispatched = false } = decision
     const { standing } = account
     hold(standing === 'waiting' || standing === 'settling', 'I4', () => `${callId} granted while ${standing}`)
     const returns = account.returns + (standing === 'settling' ? 1 : 0)
@@ -134,7 +134,7 @@ export class Witness {
     const promoted = account.promoted || (exception && account.lane === 'auxiliary')
     this.#accounts.change(account, {
       standing: 'in flight',
-      sent: false,
+      sent: dispatched,
       borrowed,
       promoted,
       grants,

@@ -41,7 +41,7 @@ export const sequentialAdmit = async (folder: string, { calls }: Sizes): Promise
   const ours = async (n: number): Promise<void> => {
     const beganMs = performance.now()
     const permit = await new Promise<{ settle: (as: { outcome: 'completed' }) => unknown }>(
-      (granted, refused) => runner.submit(callOf(`seq-${n}`), { dispatchAtOnce: true, granted, refused }),
+      (granted, refused) => runner.submit(callOf(`seq-${n}`), { dispatch: 'withGrant', granted, refused }),
     )
     times.push((performance.now() - beganMs) * 1_000)
     const settled = new Promise<void>((resolve) => {
@@ -139,7 +139,7 @@ const takeAllPlaces = async (runner: Runner): Promise<void> => {
     { length: places },
     (_, n) =>
       new Promise((granted, refused) =>
-        runner.submit(callOf(`place-${n}`), { dispatchAtOnce: true, granted, refused }),
+        runner.submit(callOf(`place-${n}`), { dispatch: 'withGrant', granted, refused }),
       ),
   )
   await Promise.all(held)

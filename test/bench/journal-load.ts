@@ -41,7 +41,7 @@ export const saturate = async (
   const ask = (runner: ScopeRunner): void => {
     const id = `${tag}-${asked++}`
     runner.submit(callOf(id, `tenant-${asked % 4}`), {
-      dispatchAtOnce: true,
+      dispatch: 'withGrant',
       granted: (permit) => {
         permit.settle({ outcome: 'completed', usage: { inputTokens: 1_200, outputTokens: 280 } })
         ended += 1

@@ -135,8 +135,8 @@ describe('history that cannot be read', () => {
   it.each([
     [
       'a changed row',
-      "update entries set record = replace(record, 'submitted', 'settled') where position = 4",
-      4,
+      "update entries set record = replace(record, 'submitted', 'settled') where position = 3",
+      3,
     ],
     ['a missing row', 'delete from entries where position = 3', 3],
   ])(

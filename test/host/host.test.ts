@@ -121,10 +121,12 @@ describe('a host', () => {
     {
       using watch = host.watch()
       await scope.run({ id: 'c' }, async () => 'done')
-      for (let count = 0; count < 3; count += 1) seen.push((await watch.next()).value as Observation)
+      for (let count = 0; count < 2; count += 1) seen.push((await watch.next()).value as Observation)
     }
-    expect(seen.map(({ event }) => event.type)).toEqual(['call.submitted', 'call.dispatched', 'call.settled'])
-    expect(seen[0]!.decisions).toMatchObject([{ callId: 'c', verdict: 'admit', reason: 'primary' }])
+    expect(seen.map(({ event }) => event.type)).toEqual(['call.submitted', 'call.settled'])
+    expect(seen[0]!.decisions).toMatchObject([
+      { callId: 'c', verdict: 'admit', reason: 'primary', dispatched: true },
+    ])
     expect(seen.map(({ position }) => position)).toEqual(
       [...seen.map(({ position }) => position)].sort((a, b) => a - b),
     )
@@ -226,7 +228,7 @@ describe('the Effect face', () => {
     })
     expect(await Effect.runPromise(Effect.provide(program, layer))).toEqual([
       'call.submitted',
-      'call.dispatched',
+      'call.settled',
     ])
   })
 })

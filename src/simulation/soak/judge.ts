@@ -30,15 +30,12 @@ export class Judge {
     if (event.type === 'policy.changed') {
       this.#dispatchesAgain.set(scope, event.policy.unknownAfterRestart === 'dispatchAgain')
     }
-    if (event.type === 'call.dispatched') {
-      const standing = this.#standing(scope, event.callId)
-      standing.sent += 1
-      standing.under = true
-    }
+    if (event.type === 'call.dispatched') this.#sent(scope, event.callId)
     const dispatchesAgain = this.#dispatchesAgain.get(scope) === true
-    for (const { callId, verdict } of decisions) {
-      if (verdict !== 'defer' && verdict !== 'release') continue
+    for (const { callId, verdict, dispatched = false } of decisions) {
       const standing = this.#standing(scope, callId)
+      if (dispatched) this.#sent(scope, callId)
+      if (verdict !== 'defer' && verdict !== 'release') continue
       // A call that was under way goes back to its place, which may come up in the same breath.
       const settled = event.type === 'call.settled' && event.callId === callId
       const recovered = event.type === 'host.recovered' && dispatchesAgain
@@ -46,6 +43,12 @@ export class Judge {
       standing.returned += 1
       standing.under = false
     }
+  }
+
+  #sent(scope: string, callId: string): void {
+    const standing = this.#standing(scope, callId)
+    standing.sent += 1
+    standing.under = true
   }
 
   /** The provider sees a dispatch. */
