@@ -6,7 +6,7 @@
  */
 import { HashMap } from 'effect'
 import { type Draft, lookup, type Place, type Principal, type ScopeContext, type Waiting } from './context.ts'
-import type { Policy } from './policy.ts'
+import { type Policy, quotaOf, weightOf } from './policy.ts'
 import { empty, insert, peek, pop, push, type Queue } from './queue.ts'
 
 const newcomer = (policy: Policy, name: string): Principal => ({
@@ -20,8 +20,7 @@ const newcomer = (policy: Policy, name: string): Principal => ({
 /** A call of no tokens still takes a turn. */
 export const costOf = (waiting: Waiting): number => Math.max(1, waiting.call.inputTokens)
 
-const turnTokens = (policy: Policy, name: string): number =>
-  policy.quantumTokens * (policy.weights[name] ?? 1)
+const turnTokens = (policy: Policy, name: string): number => policy.quantumTokens * weightOf(policy, name)
 
 export const seqOf = (place: Place): number => place.seq
 
@@ -98,8 +97,11 @@ const rotate = (draft: Draft, name: string, principal: Principal): void => {
   put(draft, name, { ...principal, deficitTokens })
 }
 
-const atQuota = (policy: Policy, principal: Principal): boolean =>
-  policy.principalQuota !== null && principal.inFlight >= policy.principalQuota
+/** Whether a principal has as many auxiliaries in flight as the policy grants it. */
+export const isAtQuota = (policy: Policy, name: string, inFlight: number): boolean => {
+  const quota = quotaOf(policy, name)
+  return quota !== null && inFlight >= quota
+}
 
 /** The call whose turn it is, or null when nobody may take one. Who `isOut` is passed like who is at its quota. */
 export const nextAuxiliary = (
@@ -114,7 +116,7 @@ export const nextAuxiliary = (
     if (found === null)
       throw new Error(`scope ${draft.scope}: principal ${name} is in the ring without a backlog`)
     const trimmed = found.queue === principal.queue ? principal : { ...principal, queue: found.queue }
-    if (atQuota(draft.policy, principal) || isOut(found.head)) {
+    if (isAtQuota(draft.policy, name, principal.inFlight) || isOut(found.head)) {
       draft.ring = push(pop(draft.ring), name)
       unable += 1
       continue
@@ -134,9 +136,10 @@ export const nextAuxiliary = (
 /** The first in the order of turns whose head fits and is covered; everybody else keeps place and turn. */
 export const nextThatFits = (draft: Draft, fits: (waiting: Waiting) => boolean): Waiting | null => {
   for (let rest = draft.ring; rest.size > 0; rest = pop(rest)) {
-    const principal = lookup(draft.principals, peek(rest) as string) as Principal
+    const name = peek(rest) as string
+    const principal = lookup(draft.principals, name) as Principal
     const found = headOf(draft, principal.queue)
-    if (found === null || atQuota(draft.policy, principal)) continue
+    if (found === null || isAtQuota(draft.policy, name, principal.inFlight)) continue
     if (principal.deficitTokens >= costOf(found.head) && fits(found.head)) return found.head
   }
   return null

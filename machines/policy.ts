@@ -1,5 +1,5 @@
 import { Schema } from 'effect'
-import { decodeOrThrow, finite, InvalidInput, integer, maxSafe, text } from './invalid.ts'
+import { decodeOrThrow, finite, InvalidInput, integer, maxSafe, type Problem, text } from './invalid.ts'
 
 const day = 24 * 60 * 60_000
 const durationMs = integer(0, 30 * day)
@@ -19,7 +19,7 @@ export type Limits = typeof LimitsSchema.Type
 
 export const strategies = ['quiet', 'holdSteady', 'stepUp', 'backfill', 'adaptive'] as const
 
-export const PolicySchema = Schema.Struct({
+const PolicySchema = Schema.Struct({
   /** Calls in flight at most. */
   capacity: integer(1, 65_536),
   /** Where the provider's concurrency is to be learned: never fewer places than this; `capacity` is the most. Null: not learned. */
@@ -72,9 +72,11 @@ export const PolicySchema = Schema.Struct({
   /** Whether a call whose outcome died with its host may be dispatched again. */
   unknownAfterRestart: Schema.Literals(['report', 'dispatchAgain']),
   limits: LimitsSchema,
-  /** Share of a principal in the auxiliary lane; 1 when not named. */
+  /** Share of a principal in the auxiliary lane, by its name; 1 when not named. */
   weights: Schema.Record(text(1, 256), finite(0.01, 1_000)),
-  /** Auxiliaries in flight of one principal at most. */
+  /** Auxiliaries in flight of a principal at most, by its name. */
+  quotas: Schema.Record(text(1, 256), integer(1, 65_536)),
+  /** Auxiliaries in flight of each principal that `quotas` does not name; null: as many as there are places. */
   principalQuota: Schema.NullOr(integer(1, 65_536)),
 })
 
@@ -91,7 +93,10 @@ export const noLimits: Limits = {
   outputTokensPerDay: null,
 }
 
-/** A provider scope: a large conversation call against background calls under limits that nobody told us. */
+/**
+ * A provider scope: a large conversation call against background calls under limits that nobody told
+ * us. Policies in journals are completed from it, so a field that is added is given what scopes did before.
+ */
 export const defaultPolicy: Policy = {
   capacity: 32,
   capacityFloor: null,
@@ -124,6 +129,7 @@ export const defaultPolicy: Policy = {
   unknownAfterRestart: 'report',
   limits: noLimits,
   weights: {},
+  quotas: {},
   principalQuota: null,
 }
 
@@ -153,31 +159,42 @@ export const poolPolicy: Policy = {
 }
 
 /** Fills in defaults and checks the whole. Throws `InvalidInput` with field, range and value. */
-export const parsePolicy = (input: PolicyInput = {}, base: Policy = defaultPolicy): Policy => {
+export const parsePolicy = (input: PolicyInput = {}, base: Policy = defaultPolicy): Policy =>
+  completed('policy', input, base)
+
+/**
+ * A policy out of a journal or a snapshot, which an older version may have written: what it lacks is
+ * filled in, so that it means what it meant then. `name` is what a fault is told by, for example
+ * `snapshot.policy`. Throws `InvalidInput`.
+ */
+export const restorePolicy = (stored: unknown, name: string): Policy =>
+  completed(name, stored as PolicyInput, defaultPolicy)
+
+const completed = (name: string, input: PolicyInput, base: Policy): Policy => {
   const merged =
     typeof input === 'object' && input !== null
       ? { ...base, ...input, limits: mergeLimits(base.limits, input.limits) }
       : input
-  const policy = decodeOrThrow(PolicySchema, 'policy', merged)
-  const problems = []
+  const policy = decodeOrThrow(PolicySchema, name, merged)
+  const problems: Problem[] = []
   if (policy.reserve !== 'auto' && policy.reserve > policy.capacity - 1) {
     const top = policy.capacity - 1
     problems.push({
-      field: 'policy.reserve',
+      field: `${name}.reserve`,
       expected: `an integer in [0, capacity-1] = [0, ${top}]`,
       got: String(policy.reserve),
     })
   }
   if (policy.capacityFloor !== null && policy.capacityFloor > policy.capacity) {
     problems.push({
-      field: 'policy.capacityFloor',
+      field: `${name}.capacityFloor`,
       expected: `null or an integer in [1, capacity] = [1, ${policy.capacity}]`,
       got: String(policy.capacityFloor),
     })
   }
   if (policy.pacingMaxMs < policy.pacingBaseMs) {
     problems.push({
-      field: 'policy.pacingMaxMs',
+      field: `${name}.pacingMaxMs`,
       expected: `at least pacingBaseMs = ${policy.pacingBaseMs}`,
       got: String(policy.pacingMaxMs),
     })
@@ -205,3 +222,14 @@ export const reserveFor = ({ reserve, reserveFraction }: Policy, capacity: numbe
 
 /** `reserveFor` the policy's own capacity. */
 export const reserveOf = (policy: Policy): number => reserveFor(policy, policy.capacity)
+
+/** Of what a policy says by name: names come from callers, and may be those of an object's own machinery. */
+const named = (record: Readonly<Record<string, number>>, name: string): number | undefined =>
+  Object.hasOwn(record, name) ? record[name] : undefined
+
+/** A principal's share of the auxiliary lane. */
+export const weightOf = (policy: Policy, principal: string): number => named(policy.weights, principal) ?? 1
+
+/** Auxiliaries that a principal may have in flight; null when only the places bound it. */
+export const quotaOf = (policy: Policy, principal: string): number | null =>
+  named(policy.quotas, principal) ?? policy.principalQuota

@@ -13,6 +13,7 @@ import { fitsAt } from './budget.ts'
 import { capacityOf } from './capacity.ts'
 import { lookup, type ScopeContext, type Waiting } from './context.ts'
 import type { DeferReason } from './decision.ts'
+import { isAtQuota } from './fairness.ts'
 
 export interface WaitReason {
   readonly reason: DeferReason
@@ -66,9 +67,9 @@ const whyAuxiliary = (context: ScopeContext, waiting: Waiting): WaitReason => {
   if (misfit === 'budget') return because('budget', fitsAt(context.budget, costOfCall(waiting), at))
   if (misfit === 'pacing')
     return because('pacing', context.pacing[waiting.call.priorityClass]?.pausedUntilMs ?? null)
-  const principal = lookup(context.principals, waiting.call.principal)
-  if (policy.principalQuota !== null && (principal?.inFlight ?? 0) >= policy.principalQuota)
-    return because('quota')
+  const { principal } = waiting.call
+  const inFlight = lookup(context.principals, principal)?.inFlight ?? 0
+  if (isAtQuota(policy, principal, inFlight)) return because('quota')
   if (draining && drain.windowTokens >= policy.quantumTokens) {
     return because('drain-pace', drain.windowStartMs + policy.drainIntervalMs)
   }

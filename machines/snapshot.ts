@@ -27,11 +27,14 @@ import { isReady } from './fairness.ts'
 import { add } from './heap.ts'
 import { decodeOrThrow, InvalidInput } from './invalid.ts'
 import type { Pace } from './pacing.ts'
-import { type Policy, PolicySchema } from './policy.ts'
+import { type Policy, restorePolicy } from './policy.ts'
 import { empty, fromArray, push, toArray } from './queue.ts'
 import type { Ramp } from './ramp.ts'
 
-/** Rises with every change of shape; a decoder knows all versions up to its own. */
+/**
+ * Rises when what is written changes its meaning; a decoder knows all versions up to its own. What was
+ * only added is completed where it is missing.
+ */
 export const snapshotVersion = 1
 
 type Pairs<T> = ReadonlyArray<readonly [string, T]>
@@ -144,13 +147,13 @@ const HeadSchema = Schema.Struct({
     'settled',
   ]),
   at: Schema.Int,
-  policy: PolicySchema,
   waiting: Schema.Array(Schema.Struct({ call: CallSchema, seq: Schema.Int })),
   inFlight: Schema.Array(Schema.Struct({ call: CallSchema, seq: Schema.Int })),
 })
 
-const check = (encoded: EncodedScope): void => {
-  const { scope, state, at, policy } = encoded
+/** Checks what can be wrong; answers the policy, which an older version may have written with fewer fields. */
+const check = (encoded: EncodedScope): Policy => {
+  const { scope, state, at } = encoded
   const calls = (list: unknown): unknown =>
     Array.isArray(list)
       ? list.map((item: { call?: Call; seq?: number }) => ({ call: item?.call, seq: item?.seq }))
@@ -160,10 +163,10 @@ const check = (encoded: EncodedScope): void => {
       scope,
       state,
       at,
-      policy,
       waiting: calls(encoded.waiting),
       inFlight: calls(encoded.inFlight),
     })
+    return restorePolicy(encoded.policy, 'snapshot.policy')
   } catch (error) {
     throw error instanceof InvalidInput ? new SnapshotUnreadable(error.message) : error
   }
@@ -179,8 +182,8 @@ export const decodeScope = (input: unknown): ScopeContext => {
       `version ${encoded.version} is not among those known here (1 to ${snapshotVersion})`,
     )
   }
-  check(encoded)
-  const blank = emptyContext(encoded.scope, encoded.policy, encoded.at)
+  const policy = check(encoded)
+  const blank = emptyContext(encoded.scope, policy, encoded.at)
   const draft = draftOf({ ...blank, counters: { ...noCounters, ...encoded.counters } }, encoded.at)
   Object.assign(draft, {
     state: encoded.state,

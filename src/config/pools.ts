@@ -1,8 +1,5 @@
 /** Policies of scopes that are no provider: worker pools, read lanes, and a gate over one model, with the Edict's floors. */
-import { InvalidInput, type Policy, type PolicyInput, parsePolicy, poolPolicy } from '../../machines/index.ts'
-
-/** Calls that cost no tokens take turns one by one: else a principal would keep its turn for a whole quantum of them. */
-const turnByTurn: PolicyInput = { quantumTokens: 1 }
+import { InvalidInput, type Policy, parsePolicy, poolPolicy } from '../../machines/index.ts'
 
 const count = (field: string, value: number, least: number): number => {
   if (Number.isInteger(value) && value >= least && value <= 65_536) return value
@@ -46,20 +43,30 @@ export const bestEffortLaneCap = (perLaneMin: number): number => Math.max(1, per
 export const generationWorkers = (workers: number, acquisitionFloor = Math.floor(workers / 4)): number =>
   Math.max(1, workers - Math.max(1, acquisitionFloor))
 
+export interface LanedPool extends WorkerPool {
+  /** Workers of each background lane by its name, such as `bulkLaneCap` and `bestEffortLaneCap` give. 1 to 65,536. */
+  readonly laneCaps?: Readonly<Record<string, number>>
+  /** Workers of each background lane that `laneCaps` does not name, 1 to 65,536. Default: what the pool has. */
+  readonly laneCap?: number
+}
+
 /**
  * A pool of workers: `host.scope('worker-pool', workerPoolPolicy({ workers: 8 }))`, one call per
- * task, its lane as the principal. `laneCap` bounds the workers of every background lane alike.
- * Throws `InvalidInput`.
+ * task, its lane as the principal. Throws `InvalidInput`.
  */
-export const workerPoolPolicy = ({
-  laneCap,
-  ...pool
-}: WorkerPool & { readonly laneCap?: number }): Policy => {
+export const workerPoolPolicy = ({ laneCaps = {}, laneCap, ...pool }: LanedPool): Policy => {
   const capacity = count('workerPool.workers', pool.workers, 1)
   count('workerPool.reserved', pool.reserved ?? 0, 0)
-  const reserve = interactiveFloor(pool)
-  const principalQuota = laneCap === undefined ? null : count('workerPool.laneCap', laneCap, 1)
-  return parsePolicy({ ...turnByTurn, capacity, reserve, principalQuota }, poolPolicy)
+  for (const [lane, cap] of Object.entries(laneCaps)) count(`workerPool.laneCaps.${lane}`, cap, 1)
+  return parsePolicy(
+    {
+      capacity,
+      reserve: interactiveFloor(pool),
+      quotas: laneCaps,
+      principalQuota: laneCap === undefined ? null : count('workerPool.laneCap', laneCap, 1),
+    },
+    poolPolicy,
+  )
 }
 
 /** A read lane of an engine: at least one slot stays free of background, whatever storm of it comes. Throws `InvalidInput`. */
@@ -72,10 +79,7 @@ export const engineReadPolicy = ({
 }): Policy => {
   const capacity = count('engineRead.slots', slots, 1)
   count('engineRead.reserved', reserved, 0)
-  return parsePolicy(
-    { ...turnByTurn, capacity, reserve: interactiveFloor({ workers: slots, reserved }) },
-    poolPolicy,
-  )
+  return parsePolicy({ capacity, reserve: interactiveFloor({ workers: slots, reserved }) }, poolPolicy)
 }
 
 /** Calls at once that a model server bears when nobody says. */

@@ -1,6 +1,7 @@
 /** From the journal back to actors: the newest checkpoint of each scope, and every entry after it. */
 import type { Actor } from 'xstate'
-import type { Decision, providerScope, ScopeEvent } from '../../machines/index.ts'
+import { type Decision, InvalidInput, type providerScope, type ScopeEvent } from '../../machines/index.ts'
+import { restorePolicy } from '../../machines/policy.ts'
 import { type Checkpoint, type Journal, JournalCorrupt, type StoredEntry } from '../journal/journal.ts'
 import { startScope } from './scope-runner.ts'
 
@@ -10,13 +11,26 @@ export interface Record {
   readonly decisions: ReadonlyArray<Decision>
 }
 
-/** Throws `JournalCorrupt` that names the row. */
+/** An entry's event with its decisions, completed where an older version wrote less. Throws `JournalCorrupt` that names the row. */
 export const readRecord = (path: string, entry: StoredEntry): Record => {
+  const corrupt = (problem: string) => new JournalCorrupt(path, `entries ${entry.position}`, problem)
+  const record = parsed(entry.record)
+  if (typeof record?.event?.type !== 'string' || !Array.isArray(record.decisions))
+    throw corrupt('not an event with its decisions')
+  if (record.event.type !== 'policy.changed') return record
   try {
-    const record = JSON.parse(entry.record) as Record
-    if (typeof record.event?.type === 'string' && Array.isArray(record.decisions)) return record
-  } catch {}
-  throw new JournalCorrupt(path, `entries ${entry.position}`, 'not an event with its decisions')
+    return { ...record, event: { ...record.event, policy: restorePolicy(record.event.policy, 'policy') } }
+  } catch (error) {
+    throw error instanceof InvalidInput ? corrupt(error.message) : error
+  }
+}
+
+const parsed = (text: string): Record | null => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
 }
 
 /** The present code decides otherwise than the journal says was decided; going on could repeat what was done. */

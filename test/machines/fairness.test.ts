@@ -137,6 +137,27 @@ describe('shares', () => {
     expect(story.auxiliary('b1', { principal: 'b' })).toEqual(['admit b1: open'])
     expect(story.settle('a1')).toEqual(['release a3: open'])
   })
+
+  it('a quota of its own comes before that of everybody', () => {
+    const story = new Story({ capacity: 8, reserve: 0, principalQuota: 2, quotas: { a: 1, b: 3 } })
+    for (const name of ['a', 'b', 'c'])
+      for (let call = 0; call < 4; call += 1) story.auxiliary(`${name}${call}`, { principal: name })
+    expect(story.running).toEqual(['a0', 'b0', 'b1', 'b2', 'c0', 'c1'])
+    for (const id of ['a1', 'b3', 'c2']) expect(story.reasonOf(id)).toBe('quota')
+    expect(story.settle('a0')).toEqual(['release a1: open'])
+  })
+
+  it.each(['constructor', 'toString', '__proto__', 'hasOwnProperty'])(
+    'a principal that is named %s is one like any other',
+    (principal) => {
+      const story = new Story({ capacity: 1, reserve: 0, principalQuota: 1 })
+      story.auxiliary('a', { principal: 'a' })
+      expect(story.auxiliary('b', { principal })).toEqual(['defer b: capacity-full'])
+      expect(story.auxiliary('c', { principal })).toEqual(['defer c: capacity-full'])
+      expect(story.settle('a')).toEqual(['release b: open'])
+      expect(story.settle('b')).toEqual(['release c: open'])
+    },
+  )
 })
 
 const anyPrincipals: fc.Arbitrary<ReadonlyArray<Principal>> = fc

@@ -9,6 +9,7 @@ import {
   poolPolicy,
   reserveOf,
 } from '../../machines/index.ts'
+import { restorePolicy } from '../../machines/policy.ts'
 
 const month = 30 * 24 * 60 * 60_000
 const duration = `an integer in [0, ${month}]`
@@ -59,6 +60,8 @@ const faults: ReadonlyArray<readonly [string, unknown, string]> = [
   ['limits.outputTokensPerDay', 0, `an integer in [1, ${safe}]`],
   ['weights', 3, 'object'],
   ['weights.residence-a', 0, 'a number in [0.01, 1000]'],
+  ['quotas', 'all', 'object'],
+  ['quotas.residence-a', 0, 'an integer in [1, 65536]'],
   ['principalQuota', 0, 'an integer in [1, 65536]'],
 ]
 
@@ -140,6 +143,41 @@ describe('a policy', () => {
   it('is a plain value: parsed twice, it is the same', () => {
     const once = parsePolicy({ weights: { a: 2 }, limits: { requestsPerMinute: 5 } })
     expect(parsePolicy(JSON.parse(JSON.stringify(once)) as PolicyInput)).toEqual(once)
+  })
+})
+
+describe('a policy out of a journal', () => {
+  const { quotas: _, ...older } = parsePolicy({ capacity: 4, weights: { a: 2 } })
+
+  it.each(Object.keys(defaultPolicy))(
+    'that was written without %s is completed by what is default',
+    (field) => {
+      const { [field as keyof typeof defaultPolicy]: __, ...lacking } = defaultPolicy
+      expect(restorePolicy(lacking, 'policy')).toEqual(defaultPolicy)
+    },
+  )
+
+  it('keeps what it says, in an order of fields that is always the same', () => {
+    const restored = restorePolicy(older, 'policy')
+    expect(JSON.stringify(restored)).toBe(JSON.stringify(parsePolicy({ capacity: 4, weights: { a: 2 } })))
+  })
+
+  it.each([
+    [
+      'a value out of range',
+      { ...older, capacity: 0 },
+      'row.capacity: expected an integer in [1, 65536], got 0',
+    ],
+    ['a field that nobody knows', { ...older, speed: 1 }, 'row.speed: expected only known fields, got 1'],
+    [
+      'values that cannot be together',
+      { ...older, reserve: 9 },
+      'row.reserve: expected an integer in [0, capacity-1] = [0, 3], got 9',
+    ],
+    ['no policy', null, 'row: expected object, got null'],
+  ])('with %s is refused by the name of its field', (_case, stored, message) => {
+    expect(() => restorePolicy(stored, 'row')).toThrow(InvalidInput)
+    expect(() => restorePolicy(stored, 'row')).toThrow(message)
   })
 })
 

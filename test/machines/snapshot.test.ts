@@ -89,6 +89,13 @@ describe('a snapshot', () => {
     expect(actor.getSnapshot().error).toBeInstanceOf(SnapshotUnreadable)
   })
 
+  it('of an older scope lacks fields of its policy: they are what scopes did before', () => {
+    const { policy, ...rest } = encoded()
+    const { quotas: _, principalQuota: __, ...older } = policy
+    const context = decodeScope({ ...rest, policy: older })
+    expect(JSON.stringify(encodeScope(context))).toBe(JSON.stringify(encoded()))
+  })
+
   it('of an older scope lacks new counters: they begin at 0', () => {
     const { counters: _, ...rest } = encoded()
     const context = decodeScope({ ...rest, counters: {} })

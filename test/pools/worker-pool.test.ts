@@ -103,6 +103,23 @@ describe('a worker pool', () => {
     expect(gate.flood(10, 'interactive', 'codebase')).toBe(4)
   })
 
+  it('holds two lanes to caps of their own at once, and the lanes that nobody named to a third', () => {
+    const workers = 16
+    const laneCaps = {
+      codebase: bulkLaneCap({ workers, reserved: 2, otherPendingLanes: 4 }),
+      upkeep: bestEffortLaneCap(1),
+    }
+    const gate = new Gate(workerPoolPolicy({ workers, laneCaps, laneCap: 2 }))
+    expect(gate.flood(20, background, 'upkeep')).toBe(1)
+    expect(gate.lastReason).toBe('quota')
+    expect(gate.flood(20, background, 'documents')).toBe(2)
+    expect(gate.flood(20, background, 'codebase')).toBe(10)
+    expect(gate.lastReason).toBe('quota')
+    expect(gate.flood(20, background, 'others')).toBe(2)
+    gate.leaves(gate.inFlight[0]!)
+    expect(gate.inFlight).toHaveLength(15)
+  })
+
   it('lets background go within worstCaseWaitMs beside interactive work that never ends, lane by lane', () => {
     const policy = workerPoolPolicy({ workers: 2 })
     const gate = new Gate(policy)
@@ -184,6 +201,11 @@ describe('a pool that cannot be', () => {
     ['workerPool.workers', () => workerPoolPolicy({ workers: 1.5 }), 'an integer in [1, 65536], got 1.5'],
     ['workerPool.reserved', () => workerPoolPolicy({ workers: 2, reserved: -1 }), '[0, 65536], got -1'],
     ['workerPool.laneCap', () => workerPoolPolicy({ workers: 2, laneCap: 0 }), '[1, 65536], got 0'],
+    [
+      'workerPool.laneCaps.codebase',
+      () => workerPoolPolicy({ workers: 2, laneCaps: { codebase: 1.5 } }),
+      '[1, 65536], got 1.5',
+    ],
     ['engineRead.slots', () => engineReadPolicy({ slots: Number.NaN }), '[1, 65536], got NaN'],
     ['engineRead.reserved', () => engineReadPolicy({ slots: 2, reserved: 0.5 }), '[0, 65536], got 0.5'],
   ])('is refused by its %s', (field, make, message) => {

@@ -1,0 +1,64 @@
+/** A journal of an older version, which knew fewer fields of a policy, goes on as if nothing had been added. */
+import { describe, expect, it } from 'vitest'
+import { parsePolicy } from '../../machines/index.ts'
+import { decodeScope, encodeScope } from '../../machines/snapshot.ts'
+import { Kernel } from '../../src/host/kernel.ts'
+import { replayScopes } from '../../src/host/replay.ts'
+import { ManualClock } from '../../src/index.ts'
+import { openMemoryJournal } from '../../src/journal/memory.ts'
+import { readGolden } from './golden.ts'
+import { beginsAt } from './scenes.ts'
+
+const scope = 'anthropic/k1/m'
+const older = readGolden('older/restart')
+const kept = older.checkpoints[0]!
+/** What the checkpoint means to this version. */
+const meant = JSON.stringify(encodeScope(decodeScope(JSON.parse(kept.snapshot))))
+
+const open = (history: typeof older) =>
+  Kernel.open({
+    journal: openMemoryJournal({ history }),
+    journalPath: 'older',
+    clock: new ManualClock(beginsAt),
+  })
+
+describe('a journal that was written before some fields were', () => {
+  it('lacks them, and they read as their defaults', () => {
+    expect(JSON.parse(kept.snapshot).policy).not.toHaveProperty('quotas')
+    expect(JSON.parse(meant).policy.quotas).toEqual({})
+  })
+
+  it('replays to what its checkpoint means, byte for byte', async () => {
+    const { scopes } = await replayScopes(
+      openMemoryJournal({ history: { ...older, checkpoints: [] } }),
+      'older',
+    )
+    expect(JSON.stringify(encodeScope(scopes[0]!.context))).toBe(meant)
+  })
+
+  it.each([
+    ['its entries', { ...older, checkpoints: [] }],
+    ['its checkpoint', older],
+  ])('is opened from %s, and the policy that it was written under is no change', async (_, history) => {
+    const kernel = await open(history)
+    const before = kernel.runners.get(scope)?.position
+    const runner = kernel.scope(scope, { capacity: 2, unclaimedExpiryMs: 30_000 })
+    expect(runner.position).toBe(before)
+    expect(runner.context.policy).toEqual(parsePolicy({ capacity: 2, unclaimedExpiryMs: 30_000 }))
+    await kernel.close(0)
+  })
+
+  it('is refused by row, field and value when a field of it cannot be', async () => {
+    const entries = older.entries.map((entry) => ({
+      ...entry,
+      record: entry.record.replace('"capacity":2', '"capacity":-2'),
+    }))
+    await expect(open({ entries, checkpoints: [] })).rejects.toThrow(
+      /entries 1 is unreadable: policy.capacity: expected an integer in \[1, 65536\], got -2/,
+    )
+    const snapshot = kept.snapshot.replace('"capacity":2', '"capacity":-2')
+    await expect(open({ ...older, checkpoints: [{ ...kept, snapshot }] })).rejects.toThrow(
+      'snapshot.policy.capacity: expected an integer in [1, 65536], got -2',
+    )
+  })
+})
