@@ -8,6 +8,7 @@ import type { EvidenceKind } from './evidence.ts'
 import type { Heap } from './heap.ts'
 import type { Pace } from './pacing.ts'
 import type { Policy } from './policy.ts'
+import { emptyQos, type QosState } from './qos.ts'
 import { empty, type Queue } from './queue.ts'
 import { emptyRamp, type Ramp } from './ramp.ts'
 
@@ -88,6 +89,8 @@ export interface ScopeContext {
   readonly scope: string
   readonly policy: Policy
   readonly learned: LearnedCapacity
+  /** Who is counted at the door; null where the policy sheds nothing. */
+  readonly qos: QosState | null
   /** The statechart's state, so that everything can be derived from the context alone. */
   readonly state: ScopeState
   /** Time of the newest event, epoch milliseconds; a clock that jumps back does not take it back. */
@@ -219,6 +222,7 @@ export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContex
   scope,
   policy,
   learned: initialCapacity(policy),
+  qos: policy.qos === null ? null : emptyQos,
   state: 'idle',
   at,
   nextSeq: 1,

@@ -24,13 +24,13 @@ const expireWaiting = (
   leaveWaiting(draft, waiting)
   draft.unannounced = draft.unannounced.filter((id) => id !== waiting.call.id)
   expire(draft, waiting.call.id, reason)
-  end(draft, waiting.call.id, 'expired')
+  end(draft, waiting.call, 'expired')
 }
 
 const expireInFlight = (draft: Draft, flight: InFlight, reason: 'deadline' | 'active-timeout'): void => {
   land(draft, flight)
   expire(draft, flight.call.id, reason)
-  end(draft, flight.call.id, 'timedOut')
+  end(draft, flight.call, 'timedOut')
 }
 
 const sweepLane = (draft: Draft, lane: Lane): void => {
@@ -116,7 +116,7 @@ const abandon = (draft: Draft): void => {
     land(draft, flight)
     expire(draft, flight.call.id, 'abandoned')
     count(draft, 'abandoned')
-    end(draft, flight.call.id, 'abandoned')
+    end(draft, flight.call, 'abandoned')
   }
 }
 

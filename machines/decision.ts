@@ -49,7 +49,18 @@ export type RejectReason =
   | 'attempts-exhausted'
   | 'not-retryable'
   | 'outcome-unknown'
-  | 'shed'
+  | ShedReason
+
+/** Why a scope that sheds (`policy.qos`) turned a call away, in the order in which they are looked for. */
+export type ShedReason =
+  /** Its principal has as many live calls as one may have. */
+  | 'principal-quota'
+  /** The places left are kept for higher classes. */
+  | 'class-ceiling'
+  /** Places are scarce, and its principal has its share of them. */
+  | 'fair-share'
+  /** Its principal sends calls of its class faster than they are let in. */
+  | 'bucket-empty'
 
 export type ExpireReason = 'deadline' | 'pending-timeout' | 'active-timeout' | 'unclaimed' | 'abandoned'
 
@@ -78,6 +89,8 @@ export interface Decision {
   readonly wakeAt?: number | null
   /** Of a grant whose owner sends at once: from now on the provider may have the call. */
   readonly dispatched?: boolean
+  /** Of a call that was shed: after how long the same call may do better, milliseconds. */
+  readonly retryAfterMs?: number
 }
 
 /** What an episode (first pending primary to `settled`) amounted to. */

@@ -3,9 +3,11 @@ import { HashMap } from 'effect'
 import { declare } from './budget.ts'
 import { initialCapacity } from './capacity.ts'
 import { adjust, count, type Draft, lookup } from './context.ts'
+import { adopt } from './door.ts'
 import { isReady, leaveBacklog } from './fairness.ts'
 import { add } from './heap.ts'
 import { end, land, reject, returnToPlace } from './places.ts'
+import { replan } from './plan.ts'
 import { correct } from './settlement.ts'
 import { sweepBy } from './timeouts.ts'
 
@@ -25,7 +27,12 @@ export const endTurn = (draft: Draft, turnId: string): void => {
 
 export const changePolicy = (draft: Draft, policy: Draft['policy']): void => {
   draft.budget = declare(draft.budget, policy.limits, draft.at)
+  const shedsOtherwise = (policy.qos === null) !== (draft.policy.qos === null)
   draft.policy = policy
+  if (shedsOtherwise) {
+    adopt(draft)
+    replan(draft)
+  }
   draft.learned = initialCapacity(policy)
   sweepBy(draft, draft.at)
 }
@@ -44,7 +51,7 @@ export const recover = (draft: Draft): void => {
     } else {
       count(draft, 'unknownOutcomes')
       reject(draft, flight.call.id, 'outcome-unknown')
-      end(draft, flight.call.id, 'unknown')
+      end(draft, flight.call, 'unknown')
     }
   }
   const untilMs = draft.at + draft.policy.unclaimedExpiryMs

@@ -2,7 +2,6 @@
 import { HashMap } from 'effect'
 import { countFlight, lend } from './admission.ts'
 import type { Call } from './call.ts'
-import { priorityRanks } from './call.ts'
 import {
   adjust,
   count,
@@ -16,6 +15,8 @@ import {
 import type { DeferReason, ExpireReason, RejectReason } from './decision.ts'
 import { enqueueAuxiliary, isReady, leaveBacklog, leaveFlight, refundTurn, seqOf } from './fairness.ts'
 import * as pacing from './pacing.ts'
+import { placed, rankOf } from './plan.ts'
+import { left } from './qos.ts'
 import { insert, push } from './queue.ts'
 import { noteArrival } from './timeouts.ts'
 
@@ -35,16 +36,14 @@ export const enqueue = (draft: Draft, waiting: Waiting): void => {
   }
 }
 
-export const enqueuePrimary = (draft: Draft, { call, seq }: Waiting): void => {
-  const rank = priorityRanks[call.priorityClass]
-  const place = { seq, id: call.id }
-  const queue = draft.primaries[rank]!
-  const fresh = seq === draft.nextSeq - 1
-  draft.primaries = draft.primaries.with(rank, fresh ? push(queue, place) : insert(queue, place, seqOf))
+export const enqueuePrimary = (draft: Draft, waiting: Waiting): void => {
+  const rank = rankOf(draft.policy, waiting.call.priorityClass)
+  draft.primaries = draft.primaries.with(rank, placed(draft, draft.primaries[rank]!, waiting))
 }
 
 /** Ends a call: remembers how, and lets go of whatever waited for it. */
-export const end = (draft: Draft, callId: string, ending: Ending): void => {
+export const end = (draft: Draft, call: Call, ending: Ending): void => {
+  const callId = call.id
   let [newer, older] = draft.ended
   newer = HashMap.set(newer, callId, ending)
   if (HashMap.size(newer) > draft.policy.settledRetention) {
@@ -52,6 +51,7 @@ export const end = (draft: Draft, callId: string, ending: Ending): void => {
     newer = HashMap.empty()
   }
   draft.ended = [newer, older]
+  if (draft.qos !== null) draft.qos = left(draft.qos, call)
   satisfy(draft, callId)
   draft.nested = without(draft.nested, callId)
 }

@@ -17,6 +17,30 @@ const LimitsSchema = Schema.Struct({
 /** What the operator knows of the provider's limits; null where nothing is declared. Per minute or per day. */
 export type Limits = typeof LimitsSchema.Type
 
+const autoOr = <S extends Schema.Decoder<number>>(schema: S) => Schema.Union([Schema.Literal('auto'), schema])
+
+const QosSchema = Schema.Struct({
+  /** Places that each class leaves to the next higher one. `auto`: an eighth of the capacity, at least 1. */
+  bandPlaces: autoOr(integer(0, 65_536)),
+  /** Live calls (waiting or running) of one principal at most. `auto`: a quarter of the capacity, at least 1. */
+  principalCalls: autoOr(integer(1, 65_536)),
+  /** Calls of one principal and class that may come at once. `auto`: a quarter of the capacity, at least 4. */
+  burstCalls: autoOr(integer(1, 65_536)),
+  /** Calls of one principal and class that may come in a second, on the long run. `auto`: the capacity. */
+  callsPerSecond: autoOr(finite(0.001, 65_536)),
+})
+
+/** What a shared server sheds. */
+export type QosPolicy = typeof QosSchema.Type
+
+/** Everything sized by the capacity. */
+const autoQos: QosPolicy = {
+  bandPlaces: 'auto',
+  principalCalls: 'auto',
+  burstCalls: 'auto',
+  callsPerSecond: 'auto',
+}
+
 export const strategies = ['quiet', 'holdSteady', 'stepUp', 'backfill', 'adaptive'] as const
 
 const PolicySchema = Schema.Struct({
@@ -78,11 +102,17 @@ const PolicySchema = Schema.Struct({
   quotas: Schema.Record(text(1, 256), integer(1, 65_536)),
   /** Auxiliaries in flight of each principal that `quotas` does not name; null: as many as there are places. */
   principalQuota: Schema.NullOr(integer(1, 65_536)),
+  /** Refuses at once, as a shared server does, what would else wait in everybody's way (`qos.ts`). Null: nothing is shed. */
+  qos: Schema.NullOr(QosSchema),
 })
 
 /** Everything that can be chosen about one scope. Durations in milliseconds. */
 export type Policy = typeof PolicySchema.Type
-export type PolicyInput = Partial<Omit<Policy, 'limits'>> & { readonly limits?: Partial<Limits> }
+export type PolicyInput = Partial<Omit<Policy, 'limits' | 'qos'>> & {
+  readonly limits?: Partial<Limits>
+  /** What is left out is `auto`: `{}` sizes everything by the capacity. */
+  readonly qos?: Partial<QosPolicy> | null
+}
 
 export const noLimits: Limits = {
   requestsPerMinute: null,
@@ -131,6 +161,7 @@ export const defaultPolicy: Policy = {
   weights: {},
   quotas: {},
   principalQuota: null,
+  qos: null,
 }
 
 /**
@@ -171,11 +202,21 @@ export const restorePolicy = (stored: unknown, name: string): Policy =>
   completed(name, stored as PolicyInput, defaultPolicy)
 
 const completed = (name: string, input: PolicyInput, base: Policy): Policy => {
-  const merged =
+  const whole =
     typeof input === 'object' && input !== null
-      ? { ...base, ...input, limits: mergeLimits(base.limits, input.limits) }
+      ? {
+          ...base,
+          ...input,
+          limits: merged(base.limits, input.limits),
+          qos:
+            input.qos === null
+              ? null
+              : input.qos === undefined
+                ? base.qos
+                : merged(base.qos ?? autoQos, input.qos),
+        }
       : input
-  const policy = decodeOrThrow(PolicySchema, name, merged)
+  const policy = decodeOrThrow(PolicySchema, name, whole)
   const problems: Problem[] = []
   if (policy.reserve !== 'auto' && policy.reserve > policy.capacity - 1) {
     const top = policy.capacity - 1
@@ -203,7 +244,7 @@ const completed = (name: string, input: PolicyInput, base: Policy): Policy => {
   return policy
 }
 
-const mergeLimits = (base: Limits, input: unknown): unknown =>
+const merged = (base: object, input: unknown): unknown =>
   input === undefined ? base : typeof input === 'object' && input !== null ? { ...base, ...input } : input
 
 const roundHalfToEven = (value: number): number => {

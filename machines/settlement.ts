@@ -54,7 +54,7 @@ export const settle = (draft: Draft, event: Settled): void => {
     draft.learned = grown(draft, draft.counts.places + 1)
   }
   if (event.outcome === 'unknown') count(draft, 'unknownOutcomes')
-  end(draft, event.callId, event.outcome)
+  end(draft, now.call, event.outcome)
 }
 
 /** A refusal before acceptance is evidence, not a result: the call keeps its place while it may succeed later. */
@@ -67,7 +67,7 @@ const settleThrottled = (draft: Draft, flight: InFlight, evidence: Evidence | un
   const mayRetry = retryable && flight.stage !== 'accepted' && flight.attempts < draft.policy.maxAttempts
   if (mayRetry) return returnToPlace(draft, flight, 'refused-by-provider')
   reject(draft, flight.call.id, retryable ? 'attempts-exhausted' : 'not-retryable')
-  end(draft, flight.call.id, 'throttled')
+  end(draft, flight.call, 'throttled')
 }
 
 /** Corrects the estimate by what was used; what the provider never accepted it did not charge. */

@@ -5,7 +5,7 @@
 import { HashMap, Schema } from 'effect'
 import { countFlight } from './admission.ts'
 import { type Budget, meterNames } from './budget.ts'
-import { type Call, CallSchema, priorityClasses, priorityRanks } from './call.ts'
+import { type Call, CallSchema, priorityClasses } from './call.ts'
 import {
   adjust,
   type Counters,
@@ -27,7 +27,9 @@ import { isReady } from './fairness.ts'
 import { add } from './heap.ts'
 import { decodeOrThrow, InvalidInput } from './invalid.ts'
 import type { Pace } from './pacing.ts'
+import { rankOf, replan } from './plan.ts'
 import { type Policy, restorePolicy } from './policy.ts'
+import { type EncodedQos, encodeQos, restoreQos } from './qos.ts'
 import { empty, fromArray, push, toArray } from './queue.ts'
 import type { Ramp } from './ramp.ts'
 
@@ -47,6 +49,7 @@ export interface EncodedScope {
   readonly at: number
   readonly policy: Policy
   readonly learned: ScopeContext['learned']
+  readonly qos: EncodedQos | null
   readonly nextSeq: number
   readonly waiting: ReadonlyArray<Waiting>
   readonly inFlight: ReadonlyArray<InFlight>
@@ -98,6 +101,7 @@ export const encodeScope = (context: ScopeContext): EncodedScope => ({
   at: context.at,
   policy: context.policy,
   learned: context.learned,
+  qos: context.qos === null ? null : encodeQos(context.qos, context.at),
   nextSeq: context.nextSeq,
   waiting: bySeq(HashMap.values(context.waiting)),
   inFlight: bySeq(HashMap.values(context.inFlight)),
@@ -215,6 +219,11 @@ export const decodeScope = (input: unknown): ScopeContext => {
   restoreWaiting(draft, encoded.waiting)
   restorePrincipals(draft, encoded)
   restoreFlights(draft, encoded.inFlight)
+  if (policy.qos !== null) {
+    const calls = [...encoded.waiting, ...encoded.inFlight].map(({ call }) => call)
+    draft.qos = restoreQos(encoded.qos, calls)
+    replan(draft)
+  }
   return draft
 }
 
@@ -227,7 +236,7 @@ const restoreWaiting = (draft: Draft, calls: ReadonlyArray<Waiting>): void => {
     const place = { seq, id: call.id }
     arrivals[call.lane] = push(arrivals[call.lane], place)
     if (urgent && isReady(waiting)) draft.urgent = push(draft.urgent, place)
-    const rank = priorityRanks[call.priorityClass]
+    const rank = rankOf(draft.policy, call.priorityClass)
     if (call.lane === 'primary' && isReady(waiting)) primaries[rank] = push(primaries[rank]!, place)
     if (call.deadlineAt !== null)
       draft.deadlines = add(draft.deadlines, { at: call.deadlineAt, callId: call.id })

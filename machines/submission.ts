@@ -4,10 +4,12 @@ import { costOfCall, lend } from './admission.ts'
 import { neverFits } from './budget.ts'
 import type { Call } from './call.ts'
 import { adjust, count, type Draft, lookup, type Waiting } from './context.ts'
+import { turnAway } from './door.ts'
 import type { ScopeEvent } from './event.ts'
 import { enqueueAuxiliary, isReady, leaveBacklog, seqOf } from './fairness.ts'
 import { add } from './heap.ts'
 import { end, endingOf, enqueue, enqueuePrimary, isUrgent, land, leaveWaiting, reject } from './places.ts'
+import { replan } from './plan.ts'
 import { empty, insert, push } from './queue.ts'
 import { correct } from './settlement.ts'
 import { noteArrival, sweepBy } from './timeouts.ts'
@@ -27,6 +29,7 @@ export const submit = (draft: Draft, { call, dispatchAtOnce = false }: Submitted
     reject(draft, call.id, 'exceeds-limit')
     return
   }
+  if (draft.qos !== null && turnAway(draft, call)) return
   const seq = draft.nextSeq
   draft.nextSeq += 1
   noteArrival(draft, call.lane, draft.at, push(draft.arrivals[call.lane], { seq, id: call.id }))
@@ -63,7 +66,9 @@ const askAgain = (
   const claimed = lookup(draft.waiting, call.id) as Waiting
   const asked = { ...claimed, call: { ...call, deadlineAt }, dispatchAtOnce }
   draft.waiting = HashMap.set(draft.waiting, call.id, asked)
-  if (deadlineAt === null || deadlineAt === call.deadlineAt) return
+  if (deadlineAt === call.deadlineAt) return
+  if (draft.qos !== null) replan(draft)
+  if (deadlineAt === null) return
   sweepBy(draft, deadlineAt)
   draft.deadlines = add(draft.deadlines, { at: deadlineAt, callId: call.id })
 }
@@ -133,12 +138,12 @@ export const withdraw = (draft: Draft, callId: string): void => {
   if (waiting !== undefined) {
     leaveWaiting(draft, waiting)
     draft.unannounced = draft.unannounced.filter((id) => id !== callId)
-    return end(draft, callId, 'withdrawn')
+    return end(draft, waiting.call, 'withdrawn')
   }
   // Its host never used the permit, so nothing reached the provider.
   const flight = lookup(draft.inFlight, callId)
   if (flight?.stage !== 'admitted') return
   land(draft, flight)
   correct(draft, flight, { requests: 0, inputTokens: 0, outputTokens: 0 })
-  end(draft, callId, 'withdrawn')
+  end(draft, flight.call, 'withdrawn')
 }

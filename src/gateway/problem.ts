@@ -174,7 +174,7 @@ const meanings: Readonly<Record<AdmissionError['_tag'], Meaning>> = {
   ExceedsLimit: { status: 413, title: 'The call can never fit', retryable: false },
   AttemptsExhausted: { status: 503, title: 'The provider refused every attempt', retryable: true },
   NotRetryable: { status: 503, title: 'The provider refused the call', retryable: false },
-  Shed: { status: 503, title: 'The call was shed', retryable: true },
+  Shed: { status: 429, title: 'The scope is busy', retryable: true },
   Preempted: { status: 503, title: 'A primary took the place of the call', retryable: true },
   Abandoned: { status: 503, title: 'The call was abandoned', retryable: true },
   Unclaimed: { status: 503, title: 'Nobody asked for the call in time', retryable: true },
@@ -190,17 +190,24 @@ const nameOf = (tag: string): string =>
 const leastRetryAfterS = 5
 const mostRetryAfterS = 60
 
+const retryAfterOf = (error: AdmissionError, waitMs: number): number => {
+  // What was turned away at the door may come back as soon as the door says: the least that HTTP can say is a second.
+  const [leastS, statedMs] =
+    error._tag === 'Shed' ? [1, Math.max(waitMs, error.retryAfterMs)] : [leastRetryAfterS, waitMs]
+  return Math.min(mostRetryAfterS, Math.max(leastS, Math.ceil(statedMs / 1_000)))
+}
+
 /** What an admission error is over HTTP. `waitMs` is what the provider asked the scope to wait still. */
 export const admissionProblem = (error: AdmissionError, waitMs: number): Problem => {
   const { status, title, retryable } = meanings[error._tag]
-  const retryAfterS = Math.min(mostRetryAfterS, Math.max(leastRetryAfterS, Math.ceil(waitMs / 1_000)))
+  const { scope, callId } = error
   return {
     name: nameOf(error._tag),
     status,
     title,
     detail: error.message,
-    retryAfterS: retryable ? retryAfterS : null,
+    retryAfterS: retryable ? retryAfterOf(error, waitMs) : null,
     retryable,
-    members: { scope: error.scope, callId: error.callId },
+    members: { scope, callId, ...(error._tag === 'Shed' ? { reason: error.reason } : {}) },
   }
 }

@@ -3,7 +3,7 @@
  * the Effect face fails with them and the Promise face throws them.
  */
 import { Data } from 'effect'
-import type { Decision, ExpireReason, RejectReason } from '../../machines/index.ts'
+import type { Decision, ExpireReason, RejectReason, ShedReason } from '../../machines/index.ts'
 
 interface About {
   readonly scope: string
@@ -31,8 +31,13 @@ export class AttemptsExhausted extends Data.TaggedError('AttemptsExhausted')<
 > {}
 /** The provider refused it for a reason that waiting does not mend. */
 export class NotRetryable extends Data.TaggedError('NotRetryable')<About & { readonly cause?: unknown }> {}
-/** Refused by the scope's own quota. */
-export class Shed extends Data.TaggedError('Shed')<About> {}
+/**
+ * Turned away by a scope that sheds (`policy.qos`). Its message is `BUSY: <why>, retry with backoff`;
+ * the same id may be asked for again, after `retryAfterMs` at the earliest.
+ */
+export class Shed extends Data.TaggedError('Shed')<
+  About & { readonly reason: ShedReason; readonly retryAfterMs: number }
+> {}
 /** The cancel policy took the permit back; the call keeps its place: submit the same id again. */
 export class Preempted extends Data.TaggedError('Preempted')<About> {}
 /** The holder of the permit did not answer an abort in time. */
@@ -65,7 +70,10 @@ export type AdmissionError =
   | ScopeFailed
 
 const next: Readonly<
-  Record<RejectReason | ExpireReason, readonly [string, new (about: About) => AdmissionError]>
+  Record<
+    Exclude<RejectReason, ShedReason> | ExpireReason,
+    readonly [string, new (about: About) => AdmissionError]
+  >
 > = {
   'already-settled': ['ended already; use a new id to send it again', AlreadySettled],
   'exceeds-limit': [
@@ -81,7 +89,6 @@ const next: Readonly<
     'was running when its host died, so the provider may have done the work; decide whether to send it again under a new id',
     OutcomeUnknown,
   ],
-  shed: ['was shed; retry with backoff', Shed],
   deadline: ['passed its deadline', DeadlineExceeded],
   'pending-timeout': [
     'waited longer than the policy allows; see explain for what it waited for',
@@ -94,13 +101,23 @@ const next: Readonly<
 
 /** The error that a `reject` or `expire` decision means to the call's owner. */
 export const errorOf = (scope: string, decision: Decision): AdmissionError => {
-  const [sentence, Kind] = next[decision.reason as RejectReason | ExpireReason]
-  return new Kind({
-    scope,
-    callId: decision.callId,
-    message: `call ${decision.callId} in ${scope} ${sentence}`,
-  })
+  const { callId, reason, retryAfterMs } = decision
+  if (isShed(reason)) {
+    const message = `BUSY: ${busy[reason]}, retry with backoff`
+    return new Shed({ scope, callId, reason, retryAfterMs: retryAfterMs ?? 0, message })
+  }
+  const [sentence, Kind] = next[reason as keyof typeof next]
+  return new Kind({ scope, callId, message: `call ${callId} in ${scope} ${sentence}` })
 }
+
+const busy: Readonly<Record<ShedReason, string>> = {
+  'principal-quota': 'the principal has its quota of calls in use',
+  'class-ceiling': 'the places left are kept for higher classes',
+  'fair-share': 'the principal has its fair share of the places in use',
+  'bucket-empty': 'the principal sends calls of this class too fast',
+}
+
+const isShed = (reason: Decision['reason']): reason is ShedReason => Object.hasOwn(busy, reason)
 
 export const preempted = (scope: string, callId: string): Preempted =>
   new Preempted({

@@ -49,7 +49,10 @@ export const searchBack = async (
 /** The answer to a submission that begins a call. Claims of a waiting call, and refusals of an ended one, are others. */
 const begins = ({ event, own }: FoundEntry): boolean =>
   event.type === 'call.submitted' &&
-  own.some(({ verdict, reason }) => verdict === 'admit' || verdict === 'defer' || reason === 'exceeds-limit')
+  own.some(
+    ({ verdict, reason, retryAfterMs }) =>
+      verdict === 'admit' || verdict === 'defer' || reason === 'exceeds-limit' || retryAfterMs !== undefined,
+  )
 
 const searchWindow = async (
   journal: Readable,

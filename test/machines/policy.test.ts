@@ -63,6 +63,12 @@ const faults: ReadonlyArray<readonly [string, unknown, string]> = [
   ['quotas', 'all', 'object'],
   ['quotas.residence-a', 0, 'an integer in [1, 65536]'],
   ['principalQuota', 0, 'an integer in [1, 65536]'],
+  ['qos', 3, 'object'],
+  ['qos.bandPlaces', -1, 'an integer in [0, 65536]'],
+  ['qos.bandPlaces', 'few', '"auto"'],
+  ['qos.principalCalls', 0, 'an integer in [1, 65536]'],
+  ['qos.burstCalls', 0, 'an integer in [1, 65536]'],
+  ['qos.callsPerSecond', 0, 'a number in [0.001, 65536]'],
 ]
 
 /** `{ limits: { requestsPerDay: 0 } }` for `limits.requestsPerDay`. */
@@ -113,6 +119,11 @@ describe('a policy', () => {
       { capacity: 8, reserve: 9 },
       'policy.reserve: an integer in [0, capacity-1] = [0, 7], got 9',
     ],
+    [
+      'a limit of a server that nobody knows',
+      { qos: { speed: 3 } },
+      'policy.qos.speed: only known fields, got 3',
+    ],
     ['no object', 5, 'policy: object, got 5'],
     ['null', null, 'policy: object, got null'],
   ])('that is or has %s is refused', (_, input, problem) => {
@@ -130,6 +141,20 @@ describe('a policy', () => {
       capacity: 4,
       limits: { ...defaultPolicy.limits, requestsPerDay: 9 },
     })
+  })
+
+  it('sizes what a server sheds by its capacity, where nothing else is said', () => {
+    const auto = { bandPlaces: 'auto', principalCalls: 'auto', burstCalls: 'auto', callsPerSecond: 'auto' }
+    expect(parsePolicy({ qos: {} }).qos).toEqual(auto)
+    const once = parsePolicy({ qos: { burstCalls: 9 } })
+    expect(once.qos).toEqual({ ...auto, burstCalls: 9 })
+    expect(parsePolicy({ qos: { bandPlaces: 0 } }, once).qos).toEqual({
+      ...auto,
+      burstCalls: 9,
+      bandPlaces: 0,
+    })
+    expect(parsePolicy({}, once).qos).toEqual(once.qos)
+    expect(parsePolicy({ qos: null }, once).qos).toBeNull()
   })
 
   it.each([

@@ -18,7 +18,7 @@ const submission = (lane: 'primary' | 'auxiliary', principal = 'a') =>
     needs: null,
   }) as const
 
-const withoutLimits = anyPolicy.map((policy): PolicyInput => ({ ...policy, limits: {} }))
+const withoutLimits = anyPolicy.map((policy): PolicyInput => ({ ...policy, limits: {}, qos: null }))
 
 describe('I6', () => {
   it('an uncontended primary is admitted by the very event that submits it, after any number of others', () => {

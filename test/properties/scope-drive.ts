@@ -40,7 +40,7 @@ export type Move =
   | { readonly do: 'release' }
   | { readonly do: 'foreground'; readonly active: boolean }
   | { readonly do: 'turn'; readonly id: number; readonly on: boolean; readonly hold: boolean }
-  | { readonly do: 'capacity'; readonly capacity: number }
+  | { readonly do: 'capacity'; readonly capacity: number; readonly qos: PolicyInput['qos'] | 'as it is' }
 
 const pick = fc.nat({ max: 30 })
 
@@ -137,7 +137,11 @@ export const anyMove: fc.Arbitrary<Move> = fc.oneof(
   },
   {
     weight: 1,
-    arbitrary: fc.record({ do: fc.constant('capacity' as const), capacity: fc.integer({ min: 1, max: 6 }) }),
+    arbitrary: fc.record({
+      do: fc.constant('capacity' as const),
+      capacity: fc.integer({ min: 1, max: 6 }),
+      qos: fc.constantFrom('as it is' as const, null, {}),
+    }),
   },
 )
 
@@ -156,6 +160,7 @@ export const anyPolicy: fc.Arbitrary<PolicyInput> = fc.record(
     lingerMs: fc.constantFrom(0, 5_000),
     settledRetention: fc.constantFrom(3, 4_096),
     principalQuota: fc.option(fc.integer({ min: 1, max: 3 })),
+    qos: fc.constantFrom(null, null, {}, { principalCalls: 4, callsPerSecond: 0.1, bandPlaces: 0 }),
     unknownAfterRestart: fc.constantFrom('report' as const, 'dispatchAgain' as const),
     limits: fc.record({
       inputTokensPerMinute: fc.constantFrom(null, 100_000, 250_000),
@@ -283,7 +288,12 @@ export class Drive {
         type: 'policy.changed',
         at,
         policy: parsePolicy(
-          { ...this.context.policy, capacity: move.capacity, reserve: 'auto' },
+          {
+            ...this.context.policy,
+            capacity: move.capacity,
+            reserve: 'auto',
+            ...(move.qos === 'as it is' ? {} : { qos: move.qos ?? null }),
+          },
           defaultPolicy,
         ),
       })

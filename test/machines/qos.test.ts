@@ -1,0 +1,413 @@
+/** What a shared server sheds: whom, why, and when to come back. */
+import { HashMap } from 'effect'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  type Call,
+  laneOfClass,
+  type PolicyInput,
+  type PriorityClass,
+  parsePolicy,
+} from '../../machines/index.ts'
+import { poolPolicy } from '../../machines/policy.ts'
+import { ceilingOf, limitsOf } from '../../machines/qos.ts'
+import { errorOf } from '../../src/host/errors.ts'
+import { Story } from './story.ts'
+
+const ingest = 'background_ingestion'
+/** Lowest first. */
+const classes = [ingest, 'hydration', 'orchestration', 'interactive'] as const
+
+const server = (capacity: number, qos: PolicyInput['qos'] = {}, over: PolicyInput = {}): Story =>
+  new Story({ ...poolPolicy, capacity, reserve: 0, qos: qos as never, ...over })
+
+/** Asks; answers why it was shed, or null when it was let in. */
+const ask = (
+  story: Story,
+  id: string,
+  priorityClass: PriorityClass,
+  principal = id,
+  over: Partial<Call> = {},
+): string | null => {
+  story.submit({ id, lane: laneOfClass(priorityClass), priorityClass, principal, ...over })
+  const rejected = story.context.decisions.find(
+    ({ callId, verdict }) => callId === id && verdict === 'reject',
+  )
+  return rejected?.reason ?? null
+}
+
+const limitsFor = (capacity: number) => limitsOf(parsePolicy({ qos: {} }).qos!, capacity)
+
+describe('limits', () => {
+  it.each([
+    [1, 1, 1, 4, 1],
+    [3, 1, 1, 4, 3],
+    [8, 1, 2, 4, 8],
+    [16, 2, 4, 4, 16],
+    [32, 4, 8, 8, 32],
+    [100, 12, 25, 25, 100],
+  ])(
+    'of %i places: bands of %i, %i calls of a principal, bursts of %i, %i a second',
+    (capacity, bandPlaces, principalCalls, burstCalls, callsPerSecond) => {
+      const expected = { capacity, bandPlaces, principalCalls, burstCalls, callsPerSecond }
+      expect(limitsFor(capacity)).toEqual(expected)
+    },
+  )
+
+  it('are what the operator says instead', () => {
+    const chosen = { bandPlaces: 2, principalCalls: 5, burstCalls: 7, callsPerSecond: 0.5 }
+    expect(limitsOf(chosen, 16)).toEqual({ capacity: 16, ...chosen })
+  })
+})
+
+describe('the ceilings', () => {
+  it.each([
+    [8, [5, 6, 7, 8]],
+    [16, [10, 12, 14, 16]],
+    [32, [20, 24, 28, 32]],
+    [3, [1, 1, 2, 3]],
+    [2, [1, 1, 1, 2]],
+    [1, [1, 1, 1, 1]],
+  ])('of %i places are %j, lowest class first: never below 1', (capacity, ceilings) => {
+    expect(classes.map((priorityClass) => ceilingOf(limitsFor(capacity), priorityClass))).toEqual(ceilings)
+  })
+
+  it.each(classes.map((priorityClass, index) => [priorityClass, 5 + index] as const))(
+    'shed %s at %i live calls of 8',
+    (priorityClass, ceiling) => {
+      const story = server(8)
+      for (let live = 0; live < ceiling; live += 1) expect(ask(story, `i${live}`, 'interactive')).toBeNull()
+      expect(ask(story, 'asks', priorityClass)).toBe('class-ceiling')
+      story.settle('i0')
+      expect(ask(story, 'again', priorityClass)).toBeNull()
+    },
+  )
+
+  it.each([1, 2, 3])('leave ingest a place in a pool of %i when nothing higher contends', (capacity) => {
+    expect(ask(server(capacity), 'a', ingest)).toBeNull()
+  })
+})
+
+describe('a principal', () => {
+  it('is held to its quota: a quarter of the places', () => {
+    const story = server(8)
+    expect(ask(story, 'a1', 'interactive', 'a')).toBeNull()
+    expect(ask(story, 'a2', 'interactive', 'a')).toBeNull()
+    expect(ask(story, 'a3', 'interactive', 'a')).toBe('principal-quota')
+    expect(ask(story, 'b1', 'interactive', 'b')).toBeNull()
+  })
+
+  it('is held to its fair share once places are scarce: 16 places between 11 are 1 each', () => {
+    const story = server(16)
+    for (let index = 0; index < 10; index += 1) ask(story, `i${index}`, 'interactive', `p${index}`)
+    expect(ask(story, 'fresh', 'orchestration', 'p10')).toBeNull()
+    expect(ask(story, 'second', 'orchestration', 'p10')).toBe('fair-share')
+    expect(ask(story, 'person', 'interactive', 'p10')).toBeNull()
+  })
+
+  it('has its quota to itself while places are plenty', () => {
+    const story = server(16)
+    for (let index = 0; index < 8; index += 1) ask(story, `i${index}`, 'interactive', `p${index}`)
+    expect(ask(story, 'first', 'orchestration', 'p8')).toBeNull()
+    expect(ask(story, 'second', 'orchestration', 'p8')).toBeNull()
+  })
+
+  it('has a bucket of its own for each class, isolated from all others', () => {
+    const story = server(8, { principalCalls: 8 })
+    for (let call = 0; call < 4; call += 1) {
+      expect(ask(story, `a${call}`, ingest, 'a')).toBeNull()
+      story.settle(`a${call}`)
+    }
+    expect(ask(story, 'a4', ingest, 'a')).toBe('bucket-empty')
+    expect(ask(story, 'h', 'hydration', 'a')).toBeNull()
+    expect(ask(story, 'b', ingest, 'b')).toBeNull()
+  })
+
+  it('is told when its bucket holds the next call, to the millisecond', () => {
+    const story = server(8, { principalCalls: 8 })
+    for (let call = 0; call < 4; call += 1) ask(story, `a${call}`, ingest, 'a')
+    for (let call = 0; call < 4; call += 1) story.settle(`a${call}`)
+    ask(story, 'a4', ingest, 'a')
+    expect(story.context.decisions[0]?.retryAfterMs).toBe(125)
+    story.pass(124)
+    expect(ask(story, 'a5', ingest, 'a')).toBe('bucket-empty')
+    expect(story.context.decisions[0]?.retryAfterMs).toBe(1)
+    story.pass(1)
+    expect(ask(story, 'a6', ingest, 'a')).toBeNull()
+  })
+
+  it('that sends one call after the other is limited too: its bucket stays while it has nothing in flight', () => {
+    const story = server(8)
+    let entered = 0
+    for (let call = 0; call < 100; call += 1) {
+      if (ask(story, `a${call}`, ingest, 'a') === null) {
+        entered += 1
+        story.settle(`a${call}`)
+      }
+      story.pass(10)
+    }
+    // A burst of 4, and 8 a second for 0.99 s.
+    expect(entered).toBe(11)
+  })
+
+  it.each([1, 3, 7, 32, 1_000, 10_000])(
+    'has its whole burst, neither more nor less, when %i calls come in a second',
+    (callsPerSecond) => {
+      const story = server(1_024, { principalCalls: 1_024, burstCalls: 100, callsPerSecond })
+      // A time as it is today, where a number holds a quarter of a microsecond.
+      story.at = 1_800_000_000_123
+      for (let call = 0; call < 100; call += 1) expect(ask(story, `a${call}`, ingest, 'a')).toBeNull()
+      expect(ask(story, 'a100', ingest, 'a')).toBe('bucket-empty')
+    },
+  )
+})
+
+describe('what is looked for first', () => {
+  it('is the quota, the ceiling, the fair share, the bucket', () => {
+    const story = server(8)
+    const found: Array<string | null> = []
+    for (const id of ['x1', 'x2']) ask(story, id, 'interactive', 'x')
+    for (let index = 0; index < 3; index += 1) ask(story, `i${index}`, 'interactive')
+    found.push(ask(story, 'x3', ingest, 'x'))
+    found.push(ask(story, 'new', ingest, 'new'))
+    for (const id of ['y1', 'y2']) found.push(ask(story, id, 'orchestration', 'y'))
+    expect(found).toEqual(['principal-quota', 'class-ceiling', null, 'fair-share'])
+  })
+
+  it.each([
+    ['the ceiling before the bucket', 5, 'class-ceiling'],
+    ['the bucket last', 4, 'bucket-empty'],
+  ])('is %s', (_, others, expected) => {
+    const story = server(8, { burstCalls: 1 })
+    ask(story, 'a1', ingest, 'a')
+    story.settle('a1')
+    for (let index = 0; index < others; index += 1) ask(story, `i${index}`, 'interactive')
+    expect(ask(story, 'a2', ingest, 'a')).toBe(expected)
+  })
+
+  it('is the fair share before the bucket', () => {
+    const story = server(8, { burstCalls: 1 })
+    for (let index = 0; index < 5; index += 1) ask(story, `i${index}`, 'interactive')
+    expect(ask(story, 'y1', 'orchestration', 'y')).toBeNull()
+    expect(ask(story, 'y2', 'orchestration', 'y')).toBe('fair-share')
+    story.settle('y1')
+    expect(ask(story, 'y3', 'orchestration', 'y')).toBe('bucket-empty')
+  })
+})
+
+describe('a refusal', () => {
+  it.each([
+    ['principal-quota', 'BUSY: the principal has its quota of calls in use, retry with backoff'],
+    ['class-ceiling', 'BUSY: the places left are kept for higher classes, retry with backoff'],
+    ['fair-share', 'BUSY: the principal has its fair share of the places in use, retry with backoff'],
+    ['bucket-empty', 'BUSY: the principal sends calls of this class too fast, retry with backoff'],
+  ] as const)('for %s says %s', (reason, message) => {
+    const at = 1_000
+    const decision = { callId: 'a', verdict: 'reject', reason, at, state: 'idle', retryAfterMs: 125 } as const
+    const error = errorOf('engine', decision)
+    expect(error).toMatchObject({
+      _tag: 'Shed',
+      scope: 'engine',
+      callId: 'a',
+      reason,
+      retryAfterMs: 125,
+      message,
+    })
+  })
+
+  it('carries a first backoff where no time is known', () => {
+    const story = server(1, {}, { pacingBaseMs: 400 })
+    ask(story, 'i', 'interactive')
+    ask(story, 'a', ingest)
+    expect(story.context.decisions).toEqual([
+      {
+        callId: 'a',
+        verdict: 'reject',
+        reason: 'class-ceiling',
+        at: story.at,
+        state: 'settled',
+        retryAfterMs: 400,
+      },
+    ])
+  })
+
+  it('charges nothing, and the same id may ask again', () => {
+    const story = server(1)
+    ask(story, 'i', 'interactive')
+    for (let turn = 0; turn < 20; turn += 1) expect(ask(story, 'a', ingest)).toBe('class-ceiling')
+    story.settle('i')
+    expect(ask(story, 'a', ingest)).toBeNull()
+    expect(story.context.counters.rejected).toBe(20)
+  })
+})
+
+describe('a call inside another', () => {
+  it('is neither shed nor counted: it runs in the place of the one that made it', () => {
+    const story = server(2)
+    ask(story, 'outer', 'orchestration', 'a')
+    expect(ask(story, 'inner', 'orchestration', 'a', { parentId: 'outer' })).toBeNull()
+    expect(story.running).toEqual(['outer', 'inner'])
+    expect(story.context.qos?.total).toBe(1)
+    expect(ask(story, 'other', 'orchestration', 'a')).toBe('principal-quota')
+    const restored = story.restarted()
+    restored.settle('inner')
+    restored.settle('outer')
+    expect(restored.context.qos?.total).toBe(0)
+  })
+
+  it('is a call like any other once the one that made it has ended', () => {
+    const story = server(2)
+    ask(story, 'i', 'interactive', 'a')
+    expect(ask(story, 'late', 'orchestration', 'a', { parentId: 'gone' })).toBe('principal-quota')
+  })
+})
+
+describe('the order in which calls that wait go', () => {
+  /** The provider asked everybody to wait; answers the order in which they went. */
+  const planned = (calls: ReadonlyArray<readonly [string, PriorityClass, number | null]>, story: Story) => {
+    story.tell({
+      type: 'provider.evidence',
+      evidence: { kind: 'overloaded', scope: 'model', retryAfterMs: 1_000, retryable: true, facts: {} },
+    })
+    for (const [id, priorityClass, deadlineMs] of calls)
+      ask(story, id, priorityClass, id, { deadlineAt: deadlineMs === null ? null : story.at + deadlineMs })
+    expect(story.running).toEqual([])
+    const went: string[] = []
+    for (let step = 0; went.length < calls.length && step < 50; step += 1) {
+      for (const line of story.pass(1_000)) if (line.startsWith('release')) went.push(line.split(/[ :]+/)[1]!)
+      for (const id of story.running) {
+        for (const line of story.settle(id))
+          if (line.startsWith('release')) went.push(line.split(/[ :]+/)[1]!)
+      }
+    }
+    return went
+  }
+
+  const batch = [
+    ['ingest', ingest, 90_000],
+    ['hydration', 'hydration', 20_000],
+    ['late', 'orchestration', 60_000],
+    ['never', 'orchestration', null],
+    ['soon', 'orchestration', 30_000],
+    ['never-2', 'orchestration', null],
+    ['soon-2', 'orchestration', 30_000],
+    ['person', 'interactive', null],
+  ] as const
+
+  it('is by class, then by deadline, none last, then by arrival', () => {
+    const order = ['person', 'soon', 'soon-2', 'late', 'never', 'never-2', 'hydration', 'ingest']
+    expect(planned(batch, server(32))).toEqual(order)
+  })
+
+  it('is that of ranks and arrival where nothing is shed', () => {
+    const order = ['person', 'hydration', 'late', 'never', 'soon', 'never-2', 'soon-2', 'ingest']
+    expect(planned(batch, new Story({ ...poolPolicy, capacity: 32, reserve: 0 }))).toEqual(order)
+  })
+
+  it('is the same after a restart, with a newer deadline, and after the policy has changed', () => {
+    const held = (policy: PolicyInput): Story => {
+      const story = new Story({ ...poolPolicy, capacity: 32, reserve: 0, ...policy } as PolicyInput)
+      story.tell({
+        type: 'provider.evidence',
+        evidence: { kind: 'overloaded', scope: 'model', retryAfterMs: 1_000, retryable: true, facts: {} },
+      })
+      for (const [id, deadlineMs] of [
+        ['one', null],
+        ['two', 90_000],
+        ['three', 60_000],
+      ] as const)
+        ask(story, id, 'orchestration', id, {
+          deadlineAt: deadlineMs === null ? null : story.at + deadlineMs,
+        })
+      return story
+    }
+    const order = (story: Story) => story.pass(1_000).map((line) => line.split(/[ :]+/)[1])
+    expect(order(held({ qos: {} }))).toEqual(['three', 'two', 'one'])
+    expect(order(held({ qos: {} }).restarted())).toEqual(['three', 'two', 'one'])
+    const sooner = held({ qos: {} })
+    ask(sooner, 'one', 'orchestration', 'one', { deadlineAt: sooner.at + 10_000 })
+    expect(order(sooner.restarted())).toEqual(['one', 'three', 'two'])
+    expect(order(sooner)).toEqual(['one', 'three', 'two'])
+    const begun = held({})
+    begun.change({ qos: {} })
+    expect(order(begun)).toEqual(['three', 'two', 'one'])
+    const ended = held({ qos: {} })
+    ended.change({ qos: null })
+    expect(order(ended)).toEqual(['one', 'two', 'three'])
+  })
+})
+
+describe('without limits', () => {
+  it('nothing is shed and nothing is kept', () => {
+    const story = new Story({ ...poolPolicy, capacity: 1 })
+    for (let call = 0; call < 50; call += 1) expect(ask(story, `a${call}`, ingest, 'a')).toBeNull()
+    expect(story.context.qos).toBeNull()
+  })
+
+  it('that are given later count who lives already', () => {
+    const story = new Story({ ...poolPolicy, capacity: 8, reserve: 0 })
+    for (const id of ['a1', 'a2']) ask(story, id, ingest, 'a')
+    ask(story, 'inner', ingest, 'a', { parentId: 'a1' })
+    story.change({ qos: {} })
+    expect(story.context.qos?.total).toBe(2)
+    expect(ask(story, 'a3', ingest, 'a')).toBe('principal-quota')
+    story.settle('inner')
+    story.settle('a1')
+    expect(ask(story, 'a4', ingest, 'a')).toBeNull()
+    story.change({ qos: null })
+    expect(story.context.qos).toBeNull()
+  })
+})
+
+describe('a restart', () => {
+  it('keeps quotas and buckets', () => {
+    const before = server(8)
+    for (const id of ['a1', 'a2']) ask(before, id, ingest, 'a')
+    const story = before.restarted()
+    expect(ask(story, 'a3', ingest, 'a')).toBe('principal-quota')
+    story.settle('a1')
+    story.settle('a2')
+    expect([ask(story, 'a4', ingest, 'a'), ask(story, 'a5', ingest, 'a')]).toEqual([null, null])
+    story.settle('a4')
+    expect(ask(story, 'a6', ingest, 'a')).toBe('bucket-empty')
+  })
+})
+
+describe('whatever is asked', () => {
+  it('who is counted is who lives, and no class is let in at its ceiling', () => {
+    const move = fc.record({
+      priorityClass: fc.constantFrom(...classes),
+      principal: fc.constantFrom('a', 'b', 'c', 'd', 'e'),
+      ends: fc.nat({ max: 3 }),
+      ms: fc.nat({ max: 400 }),
+    })
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 24 }), fc.array(move, { maxLength: 80 }), (capacity, moves) => {
+        const story = server(capacity)
+        for (const [index, { priorityClass, principal, ends, ms }] of moves.entries()) {
+          const live = story.running.length + story.waiting.length
+          if (ask(story, `c${index}`, priorityClass, principal) === null)
+            expect(live).toBeLessThan(ceilingOf(limitsFor(capacity), priorityClass))
+          for (const id of story.running.slice(0, ends)) story.settle(id)
+          story.pass(ms)
+          const { total, byPrincipal } = story.context.qos!
+          expect(total).toBe(story.running.length + story.waiting.length)
+          expect([...HashMap.values(byPrincipal)].reduce((sum, own) => sum + own, 0)).toBe(total)
+        }
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  it('no bucket of a principal that went away is kept: ten thousand who pass by are forgotten', () => {
+    const story = server(64)
+    let most = 0
+    for (let index = 0; index < 10_000; index += 1) {
+      ask(story, `c${index}`, ingest, `p${index}`)
+      story.settle(`c${index}`)
+      story.pass(20)
+      most = Math.max(most, HashMap.size(story.context.qos!.fullAtMs))
+    }
+    expect(most).toBe(1_024)
+  })
+})
