@@ -16,6 +16,8 @@ const policy = {
   inFlight: 'tolerate',
 } as const
 
+const month = 30 * 24 * 60 * 60_000
+
 /** A scope whose gate a primary holds for as long as it is wanted. */
 const busy = (over = {}): Story => {
   const story = new Story({ ...policy, ...over })
@@ -29,9 +31,47 @@ describe('the bound', () => {
     ['one principal, its third call', { callsAhead: 2 }, 30_000],
     ['four principals', { principals: 4 }, 40_000],
     ['four principals, the second call', { principals: 4, callsAhead: 1 }, 80_000],
+    ['one principal, a call of five quanta', { largestCallTokens: 500 }, 10_000],
+    ['two principals, a call of five quanta', { principals: 2, largestCallTokens: 500 }, 60_000],
+    [
+      'two principals, a call of a token more than a quantum',
+      { principals: 2, largestCallTokens: 101 },
+      30_000,
+    ],
+    ['two principals, a call of no tokens', { principals: 2, largestCallTokens: 0 }, 20_000],
+    [
+      'three principals, the third of its calls of one and a half quanta',
+      { principals: 3, callsAhead: 2, largestCallTokens: 150 },
+      130_000,
+    ],
   ])('of %s', (_, ask, boundMs) => {
     expect(worstCaseWaitMs(parsePolicy(policy), ask)).toBe(boundMs)
   })
+
+  it.each([
+    ['of a heavy principal, two quanta a turn', { principal: 'heavy', largestCallTokens: 200 }, 20_000],
+    ['of a light principal, a quarter of a quantum a turn', { principal: 'light' }, 50_000],
+    ['of one that nobody named', { principal: 'other' }, 20_000],
+    ['of whoever it may be, that of the lightest', {}, 50_000],
+  ])('%s', (_, ask, boundMs) => {
+    const weighted = parsePolicy({ ...policy, weights: { heavy: 2, light: 0.25 } })
+    expect(worstCaseWaitMs(weighted, { principals: 2, ...ask })).toBe(boundMs)
+  })
+})
+
+/** Calls of one principal that come behind everybody else's. */
+interface Late {
+  readonly principals: number
+  readonly callsAhead: number
+  readonly largestCallTokens: number
+  readonly weight: number
+}
+
+const anyLate: fc.Arbitrary<Late> = fc.record({
+  principals: fc.integer({ min: 1, max: 4 }),
+  callsAhead: fc.integer({ min: 0, max: 3 }),
+  largestCallTokens: fc.integer({ min: 1, max: 700 }),
+  weight: fc.constantFrom(0.25, 0.5, 1, 2, 3),
 })
 
 describe('a primary that never ends', () => {
@@ -53,6 +93,53 @@ describe('a primary that never ends', () => {
       expect(waits).toEqual(names.map((_, index) => policy.maxDeferralMs * (index + 1)))
     },
   )
+
+  /** How long the last of them waits behind others that never run out of calls, and its bound. */
+  const waitOf = ({ principals, callsAhead, largestCallTokens, weight }: Late, others: number) => {
+    const timeouts = {
+      primaryActiveTimeoutMs: month,
+      auxiliaryActiveTimeoutMs: month,
+      auxiliaryPendingTimeoutMs: month,
+    }
+    const weighted = parsePolicy({ ...policy, ...timeouts, capacity: 512, weights: { late: weight } })
+    const story = busy(weighted)
+    for (let index = 1; index < principals; index += 1)
+      for (let call = 0; call < 120; call += 1)
+        story.auxiliary(`r${index}/${call}`, { principal: `r${index}`, inputTokens: others })
+    for (let call = 0; call <= callsAhead; call += 1)
+      story.auxiliary(`late/${call}`, { principal: 'late', inputTokens: largestCallTokens })
+    const begunMs = story.at
+    while (story.reasonOf(`late/${callsAhead}`) !== null) story.pass(story.wakesInMs as number)
+    const boundMs = worstCaseWaitMs(weighted, {
+      principals,
+      callsAhead,
+      largestCallTokens,
+      principal: 'late',
+    })
+    return { waitedMs: story.at - begunMs, boundMs }
+  }
+
+  it('whatever the sizes of calls and the weight of their principal, none waits longer than the bound', () => {
+    fc.assert(
+      fc.property(anyLate, fc.integer({ min: 0, max: 400 }), (late, others) => {
+        const { waitedMs, boundMs } = waitOf(late, others)
+        expect(waitedMs).toBeLessThanOrEqual(boundMs)
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  it('behind others whose calls are a quantum each, a call at least as large waits exactly for the bound', () => {
+    fc.assert(
+      fc.property(anyLate, (late) => {
+        const atLeast = policy.quantumTokens * Math.max(1, late.weight)
+        const largestCallTokens = Math.max(late.largestCallTokens, atLeast)
+        const { waitedMs, boundMs } = waitOf({ ...late, largestCallTokens }, policy.quantumTokens)
+        expect(waitedMs).toBe(boundMs)
+      }),
+      { numRuns: 60 },
+    )
+  })
 
   it('a principal with several calls of a whole quantum gets one per deferral', () => {
     const story = busy()
@@ -98,6 +185,7 @@ describe('primaries that never stop coming', () => {
       runMs: fc.integer({ min: 1, max: 40_000 }),
       lane: fc.constantFrom('primary' as const, 'auxiliary' as const, 'auxiliary' as const),
       principal: fc.constantFrom('a', 'b', 'c'),
+      inputTokens: fc.constantFrom(0, 40, 100, 101, 350),
       hold: fc.boolean(),
     })
     fc.assert(
@@ -118,11 +206,12 @@ describe('primaries that never stop coming', () => {
               const boundMs = worstCaseWaitMs(policy, {
                 principals: Math.max(3, principals),
                 callsAhead: ahead,
+                largestCallTokens: 350,
               })
               expect(story.at - (submitted.get(call.id) as number)).toBeLessThanOrEqual(boundMs)
             }
           }
-          for (const [index, { gapMs, runMs, lane, principal }] of arrivals.entries()) {
+          for (const [index, { gapMs, runMs, lane, principal, inputTokens }] of arrivals.entries()) {
             const untilMs = story.at + gapMs
             for (;;) {
               const next = ends
@@ -142,7 +231,7 @@ describe('primaries that never stop coming', () => {
             ).length
             calls.set(id, { principal, ahead })
             if (lane === 'primary') story.primary(id)
-            else story.auxiliary(id, { principal, inputTokens: 100 })
+            else story.auxiliary(id, { principal, inputTokens })
             ends.push({ id, atMs: story.at + runMs })
           }
           story.pass(120_000)

@@ -4,14 +4,14 @@ import { describe, expect, it } from 'vitest'
 import { type PolicyInput, parsePolicy, worstCaseWaitMs } from '../../machines/index.ts'
 import { anyPolicy, Drive } from './scope-drive.ts'
 
-const submission = (lane: 'primary' | 'auxiliary', principal = 'a') =>
+const submission = (lane: 'primary' | 'auxiliary', principal = 'a', inputTokens = 60_000) =>
   ({
     do: 'submit',
     call: {
       lane,
       priorityClass: lane === 'primary' ? 'interactive' : 'background_ingestion',
       principal,
-      inputTokens: 60_000,
+      inputTokens,
     },
     deadlineMs: null,
     nestIn: null,
@@ -70,7 +70,8 @@ describe('I5', () => {
         fc.integer({ min: 1, max: 3 }),
         fc.integer({ min: 1, max: 3 }),
         fc.constantFrom('settle' as const, 'tolerate' as const, 'cancel' as const),
-        (capacity, principals, callsEach, inFlight) => {
+        fc.constantFrom(1, 60_000, 60_001, 200_000),
+        (capacity, principals, callsEach, inFlight, largestCallTokens) => {
           const policy = parsePolicy({
             capacity,
             inFlight,
@@ -82,10 +83,17 @@ describe('I5', () => {
           const drive = new Drive(policy)
           drive.move(submission('primary'))
           for (let call = 0; call < callsEach; call += 1) {
-            for (let one = 0; one < principals; one += 1) drive.move(submission('auxiliary', 'abc'[one]!))
+            for (let one = 0; one < principals; one += 1) {
+              const inputTokens = one === 0 ? largestCallTokens : 60_000
+              drive.move(submission('auxiliary', 'abc'[one]!, inputTokens))
+            }
           }
           const startedAt = drive.at
-          const boundMs = worstCaseWaitMs(policy, { principals, callsAhead: callsEach - 1 })
+          const boundMs = worstCaseWaitMs(policy, {
+            principals,
+            callsAhead: callsEach - 1,
+            largestCallTokens: Math.max(60_000, largestCallTokens),
+          })
           // Primaries follow one another without a gap; whatever runs is answered after a second.
           while (drive.context.counts.auxiliaryWaiting > 0) {
             drive.at += 1_000

@@ -77,8 +77,14 @@ export class Bounds {
         (other) => other.call.lane === call.lane && other.seq < seq,
       )
       if (call.lane === 'auxiliary') {
-        const callsAhead = ahead.filter((other) => other.call.principal === call.principal).length
-        const boundMs = worstCaseWaitMs(policy, { principals: this.#principals.size, callsAhead })
+        const { principal, inputTokens } = call
+        const own = ahead.filter((other) => other.call.principal === principal)
+        const boundMs = worstCaseWaitMs(policy, {
+          principals: this.#principals.size,
+          callsAhead: own.length,
+          largestCallTokens: Math.max(inputTokens, ...own.map((other) => other.call.inputTokens)),
+          principal,
+        })
         this.#waiting.set(call.id, { sinceMs: this.#kept.auxiliaries, boundMs })
       } else if (ahead.length === 0) {
         // One fairness quantum may come before it, after which auxiliaries are in its way once more.
