@@ -1,4 +1,4 @@
-/** Where a behaviour of the Resource-Priority Edict is shown to be ours: a test, by its file and its words. */
+/** Where a behaviour of the Resource-Priority Edict is shown to be ours: a test, by its file and its title. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -7,14 +7,25 @@ export interface Shown {
   readonly behaviour: string
   /** Below `test/`. */
   readonly file: string
-  /** The words of the test, as they stand in its file. */
+  /** The title of a test, or of a group of tests, as it stands in the file. */
   readonly test: string
 }
 
 const tests = join(import.meta.dirname, '..')
 
-/** The words are those of a test in the file, not of a comment. */
-export const isShown = ({ file, test }: Shown): boolean =>
-  readFileSync(join(tests, file), 'utf8')
-    .split('\n')
-    .some((line) => line.includes(test) && /['"`]/.test(line) && !/^\s*(?:\/\/|\/?\*)/.test(line))
+/** What stands where a title stands: behind `it(`, `describe(` and their kin, or behind the `)(` that follows a table. */
+const title = /(?:\b(?:it|test|describe)(?:\.\w+)*|\))\(\s*(['"`])((?:\\.|(?!\1)[^\\])*)\1\s*,/g
+
+const known = new Map<string, ReadonlySet<string>>()
+
+const titlesIn = (file: string): ReadonlySet<string> => {
+  const read = known.get(file)
+  if (read !== undefined) return read
+  const code = readFileSync(join(tests, file), 'utf8').replace(/^\s*(?:\/\/|\/?\*).*$/gm, '')
+  const titles = new Set([...code.matchAll(title)].map((match) => match[2]!.replace(/\\(.)/g, '$1')))
+  known.set(file, titles)
+  return titles
+}
+
+/** Whether the file has a test, or a group of tests, of exactly this title. */
+export const isShown = ({ file, test }: Shown): boolean => titlesIn(file).has(test)
