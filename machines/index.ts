@@ -5,7 +5,7 @@ export { wakeAt } from './deadlines.ts'
 export type * from './decision.ts'
 export type * from './event.ts'
 export * from './evidence.ts'
-export { worstCaseWaitMs } from './fairness.ts'
+export { type WorstCase, worstCaseWaitMs } from './fairness.ts'
 export { InvalidInput } from './invalid.ts'
 export {
   adaptivePolicy,
@@ -15,6 +15,7 @@ export {
   type PolicyInput,
   parsePolicy,
   poolPolicy,
+  type QosPolicy,
   reserveOf,
 } from './policy.ts'
 export { advance, providerScope, type ScopeEmitted, type ScopeInput } from './provider-scope.ts'

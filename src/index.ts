@@ -14,7 +14,9 @@ export {
   type PriorityClass,
   parsePolicy,
   poolPolicy,
+  type QosPolicy,
   type Usage,
+  type WorstCase,
   worstCaseWaitMs,
 } from '../machines/index.ts'
 export { type Carried, carry, priorityEnv, withCarried } from './carrier/carry.ts'
@@ -47,6 +49,7 @@ export {
   engineReadPolicy,
   generationWorkers,
   interactiveFloor,
+  type LanedPool,
   modelGatePolicy,
   workerPoolPolicy,
 } from './config/pools.ts'

@@ -203,7 +203,7 @@ const settlementOf = (end: BodyEnd, permit: Permit, { usage, evidence }: AnswerR
 
 /** A call that got no permit, as an answer in the shape that SDKs read, and do not try again. */
 const refusalOf = (error: AdmissionError): Response => {
-  const { name, status, title, detail } = admissionProblem(error, 0)
+  const { name, status, title, detail, retryAfterS } = admissionProblem(error, 0)
   const document = {
     type: `urn:rightofway:problem:${name}`,
     title,
@@ -213,6 +213,11 @@ const refusalOf = (error: AdmissionError): Response => {
   }
   return new Response(JSON.stringify(document), {
     status,
-    headers: { 'content-type': 'application/problem+json', 'x-should-retry': 'false' },
+    headers: {
+      'content-type': 'application/problem+json',
+      'x-should-retry': 'false',
+      // For whoever stands above the SDK.
+      ...(retryAfterS === null ? {} : { 'retry-after': String(retryAfterS) }),
+    },
   })
 }

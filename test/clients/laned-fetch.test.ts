@@ -267,6 +267,22 @@ describe('lanes', () => {
     expect(kinds()).toEqual(['accepted', 'completed'])
   })
 
+  it('a call that is shed is answered with 429, BUSY and a retry-after, and nothing is sent', async () => {
+    const { host, anthropic, kinds } = await setting({
+      ...brisk,
+      qos: { burstCalls: 1, callsPerSecond: 0.05 },
+    })
+    await anthropic.messages.create(message)
+    const error = await failed(anthropic.messages.create(message))
+    expect(error.status).toBe(429)
+    expect(error.message).toContain(
+      'BUSY: the principal sends calls of this class too fast, retry with backoff',
+    )
+    expect(Number(error.headers?.get('retry-after'))).toBeGreaterThan(10)
+    expect(host.status()[0]?.counters.rejected).toBe(1)
+    expect(kinds()).toEqual(['accepted', 'completed'])
+  })
+
   it('or, where the caller prefers, its error is thrown', async () => {
     const host = await openHost()
     onTestFinished(() => host.close())

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { startEmulator } from '../../src/emulator/index.ts'
+import { parseConfig } from '../../src/gateway/config.ts'
 import { quickstart } from './quickstart.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -24,6 +25,12 @@ it('the quickstart runs against a provider that enforces its limits, and the REA
     await emulator.close()
   }
   expect(readme).toContain(shown('quickstart.ts'))
+})
+
+it('every configuration that the README shows is one', () => {
+  const blocks = [...readme.matchAll(/```json\n([^`]*)```/g)].map(([, block]) => block!)
+  expect(blocks.length).toBeGreaterThan(0)
+  for (const block of blocks) expect(() => parseConfig(JSON.parse(block))).not.toThrow()
 })
 
 it('every npm script and verb that the README names exists', () => {
