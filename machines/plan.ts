@@ -28,8 +28,10 @@ const placeOf = ({ seq, call }: Waiting): Place => ({ seq, id: call.id })
 /** The queue of its rank with `waiting` where it belongs. */
 export const placed = (draft: Draft, queue: Queue<Place>, waiting: Waiting): Queue<Place> => {
   const place = placeOf(waiting)
-  if (draft.policy.qos === null)
-    return place.seq === draft.nextSeq - 1 ? push(queue, place) : insert(queue, place, seqOf)
+  const { qos } = draft.policy
+  const isNewest = place.seq === draft.nextSeq - 1
+  if (isNewest && (qos === null || waiting.call.deadlineAt === null)) return push(queue, place)
+  if (qos === null) return insert(queue, place, seqOf)
   // A scope that sheds holds about `capacity` calls, so the queue is short enough to be put in order anew.
   const others = toArray(queue).flatMap(({ id, seq }) => {
     const other = lookup(draft.waiting, id)
