@@ -113,7 +113,16 @@ export const projectEvent = (event: ScopeEvent): ScopeEvent | null => {
   }
 }
 
-const projectDecision = ({ callId, verdict, reason, at, state, wakeAt, dispatched }: Decision): Decision => ({
+const projectDecision = ({
+  callId,
+  verdict,
+  reason,
+  at,
+  state,
+  wakeAt,
+  dispatched,
+  retryAfterMs,
+}: Decision): Decision => ({
   callId,
   verdict,
   reason,
@@ -121,6 +130,7 @@ const projectDecision = ({ callId, verdict, reason, at, state, wakeAt, dispatche
   state,
   ...(wakeAt === undefined ? {} : { wakeAt }),
   ...(dispatched === undefined ? {} : { dispatched }),
+  ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
 })
 
 /** What a host observed, or a journal kept, as a frame; null when its event is unknown. */
