@@ -15,6 +15,8 @@ export interface Account {
   /** Borrows its parent's place. */
   readonly borrowed: boolean
   readonly sent: boolean
+  /** Its owner took it back: the id may be used again. */
+  readonly withdrawn: boolean
   readonly grants: number
   readonly returns: number
 }
@@ -55,6 +57,7 @@ export class Accounts {
       promoted: false,
       borrowed: false,
       sent: false,
+      withdrawn: false,
     } as const
     this.#put({ id, lane, principal, order: this.#order++, ...blank, grants: 0, returns: 0 })
   }
@@ -69,7 +72,7 @@ export class Accounts {
   end(account: Account): void {
     this.#count(account, -1)
     this.#live.delete(account.id)
-    this.#ended.add(account.id)
+    if (!account.withdrawn) this.#ended.add(account.id)
   }
 
   /** Whether nobody of the same principal stands before it in the queue. */

@@ -77,7 +77,7 @@ export class Witness {
         return
       case 'call.withdrawn':
         if (account?.standing === 'waiting' || (account?.standing === 'in flight' && !account.sent)) {
-          accounts.change(account, { standing: 'settling' })
+          accounts.change(account, { standing: 'settling', withdrawn: true })
         }
         return
       case 'policy.changed':

@@ -55,7 +55,7 @@ export class Client {
   /** A new process runs: whoever still wants an answer asks again under the same id. */
   resume(): void {
     if (this.#pending === null) return
-    if (this.#pending.aborted) return this.#over('aborted')
+    if (this.#pending.aborted && this.#draw.odds(0.5)) return this.#over('aborted')
     if (this.#draw.odds(this.plan.forgetful ? 0.8 : 0.05)) return this.#over('forgotten')
     const life = this.#ports.scope()?.life
     this.#ports.machine.after(this.#draw.whole(0, 3_000), () => {
