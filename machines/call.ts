@@ -51,6 +51,29 @@ export const CallSchema = Schema.Struct({
 /** One dispatch to the provider, without any of its content. */
 export type Call = typeof CallSchema.Type
 
+const isText = (value: unknown): value is string =>
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
+  typeof value === 'string' && value.length > 0 && value.length <= 256 && !/[\x00-\x1f\x7f-\x9f]/.test(value)
+
+const isCount = (value: unknown, maximum: number): boolean =>
+  Number.isInteger(value) && (value as number) >= 0 && (value as number) <= maximum
+
+/** The same question as `CallSchema`, asked a hundred times faster; the schema then explains what is wrong. */
+export const isCall = (call: Call): boolean =>
+  typeof call === 'object' &&
+  call !== null &&
+  isText(call.id) &&
+  lanes.includes(call.lane) &&
+  Object.hasOwn(priorityRanks, call.priorityClass) &&
+  isText(call.principal) &&
+  isCount(call.inputTokens, maxTokens) &&
+  isCount(call.outputTokens, maxTokens) &&
+  (call.deadlineAt === null || isCount(call.deadlineAt, maxEpochMs)) &&
+  (call.turnId === null || isText(call.turnId)) &&
+  (call.parentId === null || isText(call.parentId)) &&
+  Array.isArray(call.dependsOn) &&
+  call.dependsOn.every(isText)
+
 /** Checks a call at the door. Throws `InvalidInput`. */
 export const parseCall = (input: unknown): Call => decodeOrThrow(CallSchema, 'call', input)
 

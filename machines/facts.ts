@@ -2,10 +2,10 @@
 import { HashMap } from 'effect'
 import { declare } from './budget.ts'
 import { initialCapacity } from './capacity.ts'
-import { adjust, count, type Draft, lookup } from './context.ts'
+import { count, type Draft, lookup, type Waiting } from './context.ts'
 import { adopt } from './door.ts'
 import { isReady, leaveBacklog } from './fairness.ts'
-import { add } from './heap.ts'
+import { addAll } from './heap.ts'
 import { end, land, reject, returnToPlace } from './places.ts'
 import { replan } from './plan.ts'
 import { correct } from './settlement.ts'
@@ -54,14 +54,24 @@ export const recover = (draft: Draft): void => {
       end(draft, flight.call, 'unknown')
     }
   }
+  disown(draft)
+}
+
+/** Nobody waits for what waits, until its owner comes back. */
+const disown = (draft: Draft): void => {
   const untilMs = draft.at + draft.policy.unclaimedExpiryMs
-  const orphans = [...HashMap.values(draft.waiting)].sort((one, other) => one.seq - other.seq)
-  for (const waiting of orphans) {
+  const orphans: Waiting[] = []
+  for (const waiting of HashMap.values(draft.waiting)) {
     if (waiting.unclaimedUntilMs !== null) continue
-    if (waiting.call.lane === 'primary') adjust(draft, { primaryReady: isReady(waiting) ? -1 : 0 })
+    if (waiting.call.lane === 'primary') draft.counts.primaryReady -= isReady(waiting) ? 1 : 0
     else if (!waiting.urgent) leaveBacklog(draft, waiting.call.principal)
-    draft.waiting = HashMap.set(draft.waiting, waiting.call.id, { ...waiting, unclaimedUntilMs: untilMs })
-    sweepBy(draft, untilMs)
-    draft.unclaimed = add(draft.unclaimed, { at: untilMs, callId: waiting.call.id })
+    orphans.push(waiting)
   }
+  if (orphans.length > 0) sweepBy(draft, untilMs)
+  const dues = orphans.map(({ call }) => ({ at: untilMs, callId: call.id }))
+  draft.unclaimed = addAll(draft.unclaimed, dues)
+  // One map for all of them: a new one for each costs as much as all the rest of a recovery.
+  draft.waiting = HashMap.mutate(draft.waiting, (map) => {
+    for (const one of orphans) HashMap.set(map, one.call.id, { ...one, unclaimedUntilMs: untilMs })
+  })
 }

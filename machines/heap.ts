@@ -36,4 +36,15 @@ const merge = (one: Heap | null, other: Heap | null): Heap | null => {
 }
 
 export const add = (heap: Heap | null, due: Due): Heap => merge(heap, node(due, null, null)) as Heap
+/** Adds many at once in O(n): neighbours are merged in rounds, each round half as long as the one before. */
+export const addAll = (heap: Heap | null, dues: ReadonlyArray<Due>): Heap | null => {
+  let heaps: Array<Heap | null> = dues.map((due) => node(due, null, null))
+  while (heaps.length > 1) {
+    const merged: Array<Heap | null> = []
+    for (let index = 0; index < heaps.length; index += 2)
+      merged.push(merge(heaps[index]!, heaps[index + 1] ?? null))
+    heaps = merged
+  }
+  return merge(heap, heaps[0] ?? null)
+}
 export const rest = (heap: Heap): Heap | null => merge(heap.left, heap.right)

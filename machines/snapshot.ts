@@ -5,9 +5,8 @@
 import { HashMap, Schema } from 'effect'
 import { countFlight } from './admission.ts'
 import { type Budget, meterNames } from './budget.ts'
-import { type Call, CallSchema, priorityClasses } from './call.ts'
+import { type Lane, priorityClasses } from './call.ts'
 import {
-  adjust,
   type Counters,
   type Draft,
   type Drain,
@@ -17,6 +16,7 @@ import {
   type InFlight,
   noCounters,
   type Phase,
+  type Place,
   type ScopeContext,
   type Turn,
   type Waiting,
@@ -24,14 +24,15 @@ import {
 import type { ScopeState } from './decision.ts'
 import { evidenceKinds } from './evidence.ts'
 import { isReady } from './fairness.ts'
-import { add } from './heap.ts'
+import { add, addAll, type Due } from './heap.ts'
 import { decodeOrThrow, InvalidInput } from './invalid.ts'
 import type { Pace } from './pacing.ts'
 import { rankOf, replan } from './plan.ts'
 import { type Policy, restorePolicy } from './policy.ts'
 import { type EncodedQos, encodeQos, restoreQos } from './qos.ts'
-import { empty, fromArray, push, toArray } from './queue.ts'
+import { fromArray, push, toArray } from './queue.ts'
 import type { Ramp } from './ramp.ts'
+import { checkInFlight, checkPairs, checkWaiting } from './snapshot-rows.ts'
 
 /**
  * Rises when what is written changes its meaning; a decoder knows all versions up to its own. What was
@@ -151,25 +152,28 @@ const HeadSchema = Schema.Struct({
     'settled',
   ]),
   at: Schema.Int,
-  waiting: Schema.Array(Schema.Struct({ call: CallSchema, seq: Schema.Int })),
-  inFlight: Schema.Array(Schema.Struct({ call: CallSchema, seq: Schema.Int })),
+  waiting: Schema.Array(Schema.Never),
+  inFlight: Schema.Array(Schema.Never),
 })
 
 /** Checks what can be wrong; answers the policy, which an older version may have written with fewer fields. */
 const check = (encoded: EncodedScope): Policy => {
-  const { scope, state, at } = encoded
-  const calls = (list: unknown): unknown =>
-    Array.isArray(list)
-      ? list.map((item: { call?: Call; seq?: number }) => ({ call: item?.call, seq: item?.seq }))
-      : list
+  const { scope, state, at, waiting, inFlight } = encoded
+  // The rows of long lists are looked at one by one, without the schema.
+  const isList = (value: unknown): unknown => (Array.isArray(value) ? [] : value)
   try {
     decodeOrThrow(HeadSchema, 'snapshot', {
       scope,
       state,
       at,
-      waiting: calls(encoded.waiting),
-      inFlight: calls(encoded.inFlight),
+      waiting: isList(waiting),
+      inFlight: isList(inFlight),
     })
+    checkWaiting('snapshot.waiting', waiting)
+    checkInFlight('snapshot.inFlight', inFlight)
+    for (const name of ['principals', 'nested', 'expected', 'turns'] as const)
+      checkPairs(`snapshot.${name}`, encoded[name])
+    for (const generation of [0, 1]) checkPairs(`snapshot.ended.${generation}`, encoded.ended?.[generation])
     return restorePolicy(encoded.policy, 'snapshot.policy')
   } catch (error) {
     throw error instanceof InvalidInput ? new SnapshotUnreadable(error.message) : error
@@ -227,33 +231,39 @@ export const decodeScope = (input: unknown): ScopeContext => {
   return draft
 }
 
+/** Before `dispatchAtOnce` was written, nobody's grant meant a dispatch. */
+const completed = (waiting: Waiting): Waiting =>
+  waiting.dispatchAtOnce === undefined ? { ...waiting, dispatchAtOnce: false } : waiting
+
 const restoreWaiting = (draft: Draft, calls: ReadonlyArray<Waiting>): void => {
-  const primaries = draft.primaries.map(() => empty<{ seq: number; id: string }>())
-  const arrivals = { ...draft.arrivals }
-  draft.waiting = HashMap.fromIterable(calls.map((waiting) => [waiting.call.id, waiting] as const))
+  const primaries: Place[][] = draft.primaries.map(() => [])
+  const arrivals: Record<Lane, Place[]> = { primary: [], auxiliary: [] }
+  const urgents: Place[] = []
+  const dependents = new Map<string, string[]>()
+  const unclaimed: Due[] = []
   for (const waiting of calls) {
     const { call, seq, urgent, waitsFor, unclaimedUntilMs } = waiting
-    const place = { seq, id: call.id }
-    arrivals[call.lane] = push(arrivals[call.lane], place)
-    if (urgent && isReady(waiting)) draft.urgent = push(draft.urgent, place)
-    const rank = rankOf(draft.policy, call.priorityClass)
-    if (call.lane === 'primary' && isReady(waiting)) primaries[rank] = push(primaries[rank]!, place)
-    if (call.deadlineAt !== null)
-      draft.deadlines = add(draft.deadlines, { at: call.deadlineAt, callId: call.id })
-    if (unclaimedUntilMs !== null)
-      draft.unclaimed = add(draft.unclaimed, { at: unclaimedUntilMs, callId: call.id })
-    for (const id of waitsFor) {
-      const dependents = HashMap.has(draft.dependents, id) ? HashMap.getUnsafe(draft.dependents, id) : []
-      draft.dependents = HashMap.set(draft.dependents, id, [...dependents, call.id])
-    }
-    adjust(draft, {
-      primaryWaiting: call.lane === 'primary' ? 1 : 0,
-      primaryReady: call.lane === 'primary' && isReady(waiting) ? 1 : 0,
-      auxiliaryWaiting: call.lane === 'auxiliary' ? 1 : 0,
-    })
+    const { id, lane, deadlineAt } = call
+    const place = { seq, id }
+    const ready = isReady(waiting)
+    arrivals[lane].push(place)
+    if (urgent && ready) urgents.push(place)
+    if (lane === 'primary' && ready) primaries[rankOf(draft.policy, call.priorityClass)]!.push(place)
+    if (lane === 'primary' && ready) draft.counts.primaryReady += 1
+    if (deadlineAt !== null) draft.deadlines = add(draft.deadlines, { at: deadlineAt, callId: id })
+    if (unclaimedUntilMs !== null) unclaimed.push({ at: unclaimedUntilMs, callId: id })
+    for (const other of waitsFor) dependents.set(other, [...(dependents.get(other) ?? []), id])
   }
-  draft.primaries = primaries
-  draft.arrivals = arrivals
+  draft.waiting = HashMap.mutate(HashMap.empty<string, Waiting>(), (map) => {
+    for (const waiting of calls) HashMap.set(map, waiting.call.id, completed(waiting))
+  })
+  draft.counts.primaryWaiting += arrivals.primary.length
+  draft.counts.auxiliaryWaiting += arrivals.auxiliary.length
+  draft.primaries = primaries.map(fromArray)
+  draft.arrivals = { primary: fromArray(arrivals.primary), auxiliary: fromArray(arrivals.auxiliary) }
+  draft.urgent = fromArray(urgents)
+  draft.unclaimed = addAll(draft.unclaimed, unclaimed)
+  draft.dependents = HashMap.fromIterable(dependents)
 }
 
 const restorePrincipals = (draft: Draft, { principals, ring, waiting, inFlight }: EncodedScope): void => {

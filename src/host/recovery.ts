@@ -81,11 +81,10 @@ export const replayJournal = async (
   for (const checkpoint of await journal.checkpoints()) {
     scopes.set(checkpoint.scope, new Replayed(checkpoint.scope, checkpoint))
   }
-  for await (const batch of journal.read()) {
+  for await (const batch of journal.read({ uncovered: true })) {
     for (const entry of batch) {
       const replayed = scopes.get(entry.scope) ?? new Replayed(entry.scope)
       scopes.set(entry.scope, replayed)
-      if (entry.position <= replayed.position) continue
       const record = readRecord(path, entry)
       const decided = replayed.feed(record, entry.position)
       // Most events decide nothing, and two texts are only made where there is something to compare.

@@ -1,14 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import {
   type Call,
+  isCall,
   type Lane,
   laneOfClass,
-  lanes,
-  maxEpochMs,
-  maxTokens,
   type PriorityClass,
   parseCall,
-  priorityRanks,
   untaggedClass,
 } from '../../machines/index.ts'
 import { type Ambient, parentIn } from '../carrier/ambient.ts'
@@ -35,27 +32,6 @@ export interface CallRequest {
   /** Withdraws the call while it waits, aborts the permit's signal while it runs. */
   readonly signal?: AbortSignal
 }
-
-const isText = (value: unknown): value is string =>
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
-  typeof value === 'string' && value.length > 0 && value.length <= 256 && !/[\x00-\x1f\x7f-\x9f]/.test(value)
-
-const isCount = (value: unknown, maximum: number): boolean =>
-  Number.isInteger(value) && (value as number) >= 0 && (value as number) <= maximum
-
-/** The same question as `CallSchema`, asked a hundred times faster; the schema then explains what is wrong. */
-export const isCall = (call: Call): boolean =>
-  isText(call.id) &&
-  lanes.includes(call.lane) &&
-  Object.hasOwn(priorityRanks, call.priorityClass) &&
-  isText(call.principal) &&
-  isCount(call.inputTokens, maxTokens) &&
-  isCount(call.outputTokens, maxTokens) &&
-  (call.deadlineAt === null || isCount(call.deadlineAt, maxEpochMs)) &&
-  (call.turnId === null || isText(call.turnId)) &&
-  (call.parentId === null || isText(call.parentId)) &&
-  Array.isArray(call.dependsOn) &&
-  call.dependsOn.every(isText)
 
 const classOf = ({ priorityClass, lane }: CallRequest, ambient: Ambient): PriorityClass =>
   priorityClass ?? ambient.priorityClass ?? (lane === 'auxiliary' ? 'background_ingestion' : untaggedClass)

@@ -46,6 +46,11 @@ export interface ReadQuery {
   readonly after?: number
   /** Only entries whose time is at or before this, epoch milliseconds. */
   readonly untilAt?: number
+  /**
+   * Leaves out entries that a checkpoint of their scope stands for: neither their records nor their
+   * checksums are looked at, only that none is missing. Default false.
+   */
+  readonly uncovered?: boolean
 }
 
 export interface JournalListener {

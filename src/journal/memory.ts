@@ -154,13 +154,14 @@ class InMemory implements MemoryJournal {
   }
 
   async *#read(query: ReadQuery): AsyncGenerator<ReadonlyArray<StoredEntry>> {
-    const { scope, after = 0, untilAt = Infinity } = query
+    const { scope, after = 0, untilAt = Infinity, uncovered = false } = query
     if (this.#failure === undefined) await this.#durableThrough(this.#last)
     const found = this.#entries.filter(
       (entry) =>
         entry.position > after &&
         entry.position <= this.#durable &&
         entry.at <= untilAt &&
+        (!uncovered || entry.position > (this.#checkpoints.get(entry.scope)?.position ?? 0)) &&
         (scope === undefined || entry.scope === scope),
     )
     for (let from = 0; from < found.length; from += readBatchEntries) {

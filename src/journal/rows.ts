@@ -31,6 +31,7 @@ export class EntryReader {
   readonly #db: DatabaseSync
   readonly #path: string
   readonly #rows: StatementSync
+  readonly #uncovered: StatementSync
   readonly #last: StatementSync
   readonly #covered: StatementSync
   readonly #retention: StatementSync
@@ -43,6 +44,12 @@ export class EntryReader {
        where position > ? order by position limit ${sliceRows}`,
     )
     this.#rows.setReturnArrays(true)
+    this.#uncovered = db.prepare(
+      `with newest as materialized (select scope, max(position) as through from checkpoints group by scope)
+       select position, at, e.scope, record, checksum from entries e left join newest n on n.scope = e.scope
+       where position > ? and (through is null or position > through) order by position limit ${sliceRows}`,
+    )
+    this.#uncovered.setReturnArrays(true)
     this.#last = db.prepare('select max(position) as position from entries')
     this.#covered = db.prepare('select max(position) as position from checkpoints')
     this.#retention = db.prepare('select through, kept from retention')
@@ -61,22 +68,61 @@ export class EntryReader {
   }
 
   /** Reads the next slice in one read transaction of its own. Throws `JournalCorrupt`. */
-  slice({ after, first, scope, untilAt = Number.POSITIVE_INFINITY }: ReadSlice): EntrySlice {
+  slice(query: ReadSlice): EntrySlice {
     return inReadTransaction(this.#db, () => {
-      const dropped = this.#checkRetention(first && after === 0)
-      const entries: Array<StoredEntry> = []
-      let through = after
-      let count = 0
-      for (const row of this.#fetch(after)) {
-        const entry = this.#checked(row, Math.max(through, dropped))
-        through = entry.position
-        count++
-        if (entry.at <= untilAt && (scope === undefined || entry.scope === scope)) entries.push(entry)
-      }
-      const done = count < sliceRows
-      if (done) this.#checkEnd(Math.max(through, dropped))
-      return { entries, through, done }
+      const dropped = this.#checkRetention(query.first && query.after === 0)
+      return query.uncovered === true ? this.#uncoveredSlice(query, dropped) : this.#slice(query, dropped)
     })
+  }
+
+  #slice({ after, scope, untilAt = Number.POSITIVE_INFINITY }: ReadSlice, dropped: number): EntrySlice {
+    const entries: Array<StoredEntry> = []
+    let through = after
+    let count = 0
+    for (const row of this.#fetch(this.#rows, after)) {
+      const entry = this.#checked(row, Math.max(through, dropped))
+      through = entry.position
+      count++
+      if (entry.at <= untilAt && (scope === undefined || entry.scope === scope)) entries.push(entry)
+    }
+    const done = count < sliceRows
+    if (done) this.#checkEnd(Math.max(through, dropped))
+    return { entries, through, done }
+  }
+
+  /** Positions skip where a checkpoint stands for an entry, so that none is missing is found by counting. */
+  #uncoveredSlice(query: ReadSlice, dropped: number): EntrySlice {
+    const { after, first, scope, untilAt = Number.POSITIVE_INFINITY } = query
+    if (first) this.#checkCount(Math.max(after, dropped))
+    const rows = this.#fetch(this.#uncovered, after)
+    const entries = rows
+      .map((row) => this.#checked(row, Number.MAX_SAFE_INTEGER))
+      .filter((entry) => entry.at <= untilAt && (scope === undefined || entry.scope === scope))
+    const done = rows.length < sliceRows
+    if (done) this.#checkEnd(Math.max(positionOf(this.#last), dropped))
+    return { entries, through: rows.at(-1)?.[0] ?? after, done }
+  }
+
+  /** Throws `JournalCorrupt` unless every position after `after` has its entry. */
+  #checkCount(after: number): void {
+    const { last, n } = this.#counted(after)
+    if (n === last - after) return
+    // Something is missing, and only whoever reads row by row can say which.
+    for (let slice = this.#slice({ after, first: false }, after); ; ) {
+      if (slice.done) break
+      slice = this.#slice({ after: slice.through, first: false }, after)
+    }
+    throw new JournalCorrupt(this.#path, `entries ${after + 1}..${last}`, `${last - after - n} are missing`)
+  }
+
+  #counted(after: number): { readonly last: number; readonly n: number } {
+    try {
+      return this.#db
+        .prepare('select coalesce(max(position), ?1) as last, count(*) as n from entries where position > ?1')
+        .get(after) as { last: number; n: number }
+    } catch (error) {
+      throw new JournalCorrupt(this.#path, `entries ${after + 1}..`, messageOf(error))
+    }
   }
 
   /** Answers up to where positions may skip. Whether one too many is missing below shows only in their number. */
@@ -94,9 +140,9 @@ export class EntryReader {
   }
 
   /** `all` is quick but names no row when SQLite meets a damaged page; stepping again finds where. */
-  #fetch(after: number): ReadonlyArray<Row> {
+  #fetch(statement: StatementSync, after: number): ReadonlyArray<Row> {
     try {
-      return this.#rows.all(after) as unknown as ReadonlyArray<Row>
+      return statement.all(after) as unknown as ReadonlyArray<Row>
     } catch (error) {
       let reached = after
       try {

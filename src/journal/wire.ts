@@ -70,6 +70,7 @@ export interface ReadSlice {
   readonly first: boolean
   readonly scope?: string
   readonly untilAt?: number
+  readonly uncovered?: boolean
 }
 
 export interface ReadAnswer {

@@ -44,6 +44,19 @@ describe.each(kinds)('%s journal', (_, openKind) => {
     expect(found.map(({ position }) => position)).toEqual([12, 14, 16])
   })
 
+  it('reads what no checkpoint of its scope stands for', async () => {
+    const journal = await open()
+    await fill(journal, 2_400, ['quiet', 'busy', 'new'])
+    await journal.checkpoint({ scope: 'quiet', position: 10, at: 10, snapshot: '{}' })
+    await journal.checkpoint({ scope: 'busy', position: 2_390, at: 2_390, snapshot: '{}' })
+    const all = await readAll(journal)
+    const floors: { [scope: string]: number } = { quiet: 10, busy: 2_390 }
+    const left = all.filter(({ scope, position }) => position > (floors[scope] ?? 0))
+    expect(await readAll(journal, { uncovered: true })).toEqual(left)
+    const some = { uncovered: true, scope: 'busy', after: 2_392, untilAt: entry(2_398).at }
+    expect((await readAll(journal, some)).map(({ position }) => position)).toEqual([2_395, 2_398])
+  })
+
   it('keeps any text as it is', async () => {
     const journal = await open()
     const records = ['', '"\u0000"', 'größe 🚦 \u2028', '\\u0000', '{"a":"\n"}', '🚦'.repeat(10_000)]

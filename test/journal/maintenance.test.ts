@@ -108,7 +108,15 @@ describe.each(damages)('%s', (_, statement, row, problem) => {
     sql(path, statement)
     expect(checkJournal(path)).toMatchObject({ ok: false, problems: [{ row, problem }] })
     const journal = await openSqliteJournal(path)
-    for (const query of [{}, { scope: 'b' }, { untilAt: entry(1_800).at }, { after: 1_400 }]) {
+    const queries = [
+      {},
+      { scope: 'b' },
+      { untilAt: entry(1_800).at },
+      { after: 1_400 },
+      { uncovered: true },
+      { uncovered: true, scope: 'b' },
+    ]
+    for (const query of queries) {
       const reading = readAll(journal, query)
       await expect(reading).rejects.toBeInstanceOf(JournalCorrupt)
       await expect(reading).rejects.toMatchObject({ row, problem })
@@ -136,6 +144,57 @@ describe.each(damages)('%s', (_, statement, row, problem) => {
     expect(journal.append(entry(1))).toBe(3_001)
     expect(await readAll(journal)).toHaveLength(1_500)
     await journal.close()
+  })
+})
+
+describe('a reading of what no checkpoint stands for', () => {
+  // Entry 1500 is scope c's: a checkpoint of it stands for that entry.
+  const covered = () => madeJournal([['c', 2_000]])
+
+  it('does not look at a row that one stands for, and notices when such a row is missing', async () => {
+    const path = await covered()
+    sql(path, `update entries set record = '' where position = 1500`)
+    const journal = await openSqliteJournal(path)
+    const found = await readAll(journal, { uncovered: true })
+    expect(found).toHaveLength(2_000 + 334)
+    expect(found.filter(({ scope }) => scope === 'c')[0]!.position).toBe(2_001)
+    await expect(readAll(journal)).rejects.toMatchObject({ row: 'entries 1500' })
+    await journal.close()
+    sql(path, 'delete from entries where position = 1500')
+    const again = await openSqliteJournal(path)
+    const reading = readAll(again, { uncovered: true })
+    await expect(reading).rejects.toMatchObject({ row: 'entries 1500', problem: 'it is missing' })
+    await again.close()
+  })
+
+  it('notices that the last entries are missing, and a damaged page', async () => {
+    const path = await covered()
+    sql(path, 'delete from entries where position > 1990')
+    const journal = await openSqliteJournal(path)
+    await expect(readAll(journal, { uncovered: true })).rejects.toMatchObject({ row: 'entries 1991' })
+    await journal.close()
+    const torn = await covered()
+    damagePage(torn, '{"event":{"n":1500}')
+    const damaged = await openSqliteJournal(torn)
+    await expect(readAll(damaged, { uncovered: true })).rejects.toBeInstanceOf(JournalCorrupt)
+    await damaged.close()
+  })
+
+  it('goes by what retention has left', async () => {
+    const path = temporaryPath()
+    const journal = await openSqliteJournal(path, { keepEntriesMs: 0 })
+    await fill(journal, 3_000, ['c', 'a', 'b'])
+    await journal.checkpoint({ scope: 'c', position: 1_500, at: 1_500, snapshot: '{}' })
+    await journal.compact()
+    await journal.checkpoint({ scope: 'a', position: 2_000, at: 2_000, snapshot: '{}' })
+    const found = await readAll(journal, { uncovered: true })
+    const count = (name: string) => found.filter(({ scope }) => scope === name).length
+    expect([count('a'), count('b'), count('c')]).toEqual([333, 1_000, 500])
+    await journal.close()
+    sql(path, 'delete from entries where position = 2')
+    const again = await openSqliteJournal(path)
+    await expect(readAll(again, { uncovered: true })).rejects.toBeInstanceOf(JournalCorrupt)
+    await again.close()
   })
 })
 

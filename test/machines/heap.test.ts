@@ -1,7 +1,7 @@
 /** A heap of things due at a time: the earliest first, ties by call id, old versions stay. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { add, type Due, type Heap, rest } from '../../machines/heap.ts'
+import { add, addAll, type Due, type Heap, rest } from '../../machines/heap.ts'
 
 const drained = (heap: Heap | null): Due[] => {
   const due: Due[] = []
@@ -71,6 +71,20 @@ describe('a heap', () => {
         expect(isLeftist(heap)).toBe(true)
         expect(drained(heap)).toEqual([...dues].sort(inOrder))
       }),
+    )
+  })
+
+  it('takes many at once as it takes them one by one, and stays balanced', () => {
+    fc.assert(
+      fc.property(
+        fc.array(anyDue, { maxLength: 50 }),
+        fc.array(anyDue, { maxLength: 100 }),
+        (before, dues) => {
+          const heap = addAll(heapOf(before), dues)
+          expect(isLeftist(heap)).toBe(true)
+          expect(drained(heap)).toEqual([...before, ...dues].sort(inOrder))
+        },
+      ),
     )
   })
 

@@ -1,8 +1,11 @@
 /** The codec of a scope: plain JSON, equal for equal scopes, and closed to what it does not know. */
+import { Schema } from 'effect'
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createActor } from 'xstate'
 import { providerScope, SnapshotUnreadable, snapshotVersion } from '../../machines/index.ts'
 import { decodeScope, type EncodedScope, encodeScope } from '../../machines/snapshot.ts'
+import { InFlightSchema, isInFlightRow, isWaitingRow, WaitingSchema } from '../../machines/snapshot-rows.ts'
 import { refusalOf, Story } from './story.ts'
 
 /** A scope in the middle of everything. */
@@ -28,6 +31,40 @@ const rich = (): Story => {
   )
   story.tell({ type: 'foreground.changed', active: true })
   return story
+}
+
+const anyValue = fc.oneof(
+  fc.constantFrom<unknown>(null, undefined, '', 'primary', 'admitted', true, -1, 0, 1.5, 2 ** 53, Number.NaN),
+  fc.constantFrom<unknown>(
+    [],
+    ['a'],
+    [7],
+    {},
+    '\u0000',
+    '\u0085',
+    'x'.repeat(257),
+    'interactive',
+    'toString',
+  ),
+)
+
+/** The row with one of its fields, or of its call's, gone or of any value. */
+const anyFault = <Row extends { readonly call: object }>(row: Row): fc.Arbitrary<unknown> => {
+  const without = (object: object, field: string) =>
+    Object.fromEntries(Object.entries(object).filter(([name]) => name !== field))
+  const spoilt = (object: object) =>
+    fc.oneof(
+      fc.constantFrom(...Object.keys(object)).map((field) => without(object, field)),
+      fc.tuple(fc.constantFrom(...Object.keys(object)), anyValue).map(([field, value]) => ({
+        ...object,
+        [field]: value,
+      })),
+    )
+  return fc.oneof(
+    anyValue,
+    spoilt(row),
+    spoilt(row.call).map((call) => ({ ...row, call })),
+  )
 }
 
 const encoded = (): EncodedScope => encodeScope(rich().context)
@@ -72,10 +109,49 @@ describe('a snapshot', () => {
       { inFlight: [{ seq: 1, call: { lane: 'fast' } }] },
       'snapshot.inFlight.0.call',
     ],
+    ['a call in flight that is nothing', { inFlight: [null] }, 'snapshot.inFlight.0'],
+    ['no list of principals', { principals: undefined }, 'snapshot.principals: expected a list of pairs'],
+    ['a turn that is no pair', { turns: [['t']] }, 'snapshot.turns.0'],
+    ['an ended call without an id', { ended: [[], [[7, 'completed']]] }, 'snapshot.ended.1.0'],
+    ['ended calls of no generation', { ended: undefined }, 'snapshot.ended.0'],
   ])('with %s is refused, by name', (_, fault, named) => {
     const bad = { ...encoded(), ...fault }
     expect(() => decodeScope(bad)).toThrow(SnapshotUnreadable)
     expect(() => decodeScope(bad)).toThrow(named)
+  })
+
+  it('names row, field and value of a call far down its list', () => {
+    const { waiting, ...rest } = encoded()
+    const rows = Array.from({ length: 5_000 }, () => waiting[0]!)
+    const bad = { ...waiting[0]!, call: { ...waiting[0]!.call, inputTokens: -3 } }
+    expect(() => decodeScope({ ...rest, waiting: rows.with(4_711, bad) })).toThrow(
+      'snapshot.waiting.4711.call.inputTokens: expected an integer in [0, 1000000000], got -3',
+    )
+  })
+
+  it('asks the same of a row as its schema does', () => {
+    const { waiting, inFlight } = encoded()
+    const kinds = [
+      [waiting[0]!, isWaitingRow, Schema.is(WaitingSchema)],
+      [inFlight[0]!, isInFlightRow, Schema.is(InFlightSchema)],
+    ] as const
+    for (const [row, isRow, fitsSchema] of kinds) {
+      expect([isRow(row), fitsSchema(row)]).toEqual([true, true])
+      fc.assert(
+        fc.property(anyFault(row), (faulty) => {
+          expect(isRow(faulty)).toBe(fitsSchema(faulty))
+        }),
+        { numRuns: 2_000 },
+      )
+    }
+  })
+
+  it('has no call with a field that nobody knows', () => {
+    const { waiting, ...rest } = encoded()
+    const call = { ...waiting[0]!.call, prompt: 'hello' }
+    expect(() => decodeScope({ ...rest, waiting: [{ ...waiting[0]!, call }] })).toThrow(
+      'snapshot.waiting.0.call.prompt',
+    )
   })
 
   it.each([null, undefined, 7, 'text'])('that is %s is refused', (value) => {
