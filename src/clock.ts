@@ -4,6 +4,11 @@ export interface Clock {
   now(): number
   /** Calls `fn` once, `ms` milliseconds from now; the answer cancels it. Never keeps the process alive. */
   after(ms: number, fn: () => void): () => void
+  /**
+   * Milliseconds since any moment, by a clock that nobody sets; it may stand still while the machine
+   * sleeps. Absent where `now` itself is such a clock.
+   */
+  elapsed?(): number
 }
 
 /** Longest timer that Node keeps; a longer one would fire at once. */
@@ -12,6 +17,7 @@ export const longestTimerMs = 2_147_483_647
 /** Real time. */
 export const systemClock: Clock = {
   now: () => Date.now(),
+  elapsed: () => performance.now(),
   after: (ms, fn) => {
     const timer = setTimeout(fn, Math.min(Math.max(0, ms), longestTimerMs))
     timer.unref()
@@ -85,18 +91,28 @@ export class ManualClock implements Clock {
   }
 }
 
+/** A clock that is moved gently, or read in whole milliseconds, is not taken for one that was set. */
+const noticedMs = 50
+
 /**
  * A clock that never goes back: where the machine's clock is set back, it goes on from where it
- * was. `notBeforeMs` is the newest time already written down.
+ * was, by the time that has really passed. Where it is set forward, or the machine has slept, it
+ * follows. `notBeforeMs` is the newest time already written down.
  */
 export const steadyClock = (clock: Clock, notBeforeMs = 0): Clock => {
+  const elapsed = (): number | null => clock.elapsed?.() ?? null
   let offsetMs = Math.max(0, notBeforeMs - clock.now())
   let lastMs = clock.now()
+  let lastElapsedMs = elapsed()
   return {
     now: () => {
       const nowMs = clock.now()
-      if (nowMs < lastMs) offsetMs += lastMs - nowMs
+      const elapsedMs = elapsed()
+      const shownMs = nowMs - lastMs
+      const passedMs = elapsedMs === null || lastElapsedMs === null ? 0 : elapsedMs - lastElapsedMs
+      if (shownMs < 0 || passedMs - shownMs > noticedMs) offsetMs += Math.round(passedMs) - shownMs
       lastMs = nowMs
+      lastElapsedMs = elapsedMs
       return nowMs + offsetMs
     },
     after: (ms, fn) => clock.after(ms, fn),

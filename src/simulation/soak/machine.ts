@@ -69,6 +69,7 @@ export class Machine {
   clockOf(life: Life): Clock {
     return {
       now: () => this.now(),
+      elapsed: () => this.timeline.now(),
       after: (ms, fn) =>
         this.timeline.at(Math.floor(this.timeline.now()) + Math.max(0, ms), () => {
           if (life.alive) fn()
