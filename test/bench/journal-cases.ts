@@ -4,8 +4,9 @@ import { explainFrom } from '../../src/host/explain.ts'
 import type { Kernel } from '../../src/host/kernel.ts'
 import { openSqliteReader } from '../../src/journal/reader.ts'
 import { rawCommitUs } from './journal-floor.ts'
-import { callOf, fill, openOn, patient, saturate, writeHistory } from './journal-load.ts'
+import { admitAlone, callOf, fill, openOn, patient, saturate, writeHistory } from './journal-load.ts'
 import { longestStallMs, type Measured, measured, median } from './journal-measure.ts'
+import { redisProgram, startRedis } from './redis-server.ts'
 
 export interface Sizes {
   /** Calls of a case that counts calls. */
@@ -38,28 +39,13 @@ export const sequentialAdmit = async (folder: string, { calls }: Sizes): Promise
   const runner = kernel.scope('sequential', patient)
   const count = Math.min(calls, 3_000)
   const times: number[] = []
-  const ours = async (n: number): Promise<void> => {
-    const beganMs = performance.now()
-    const permit = await new Promise<{ settle: (as: { outcome: 'completed' }) => unknown }>(
-      (granted, refused) => runner.submit(callOf(`seq-${n}`), { dispatch: 'withGrant', granted, refused }),
-    )
-    times.push((performance.now() - beganMs) * 1_000)
-    const settled = new Promise<void>((resolve) => {
-      const stop = kernel.observe(({ event }) => {
-        if (event.type !== 'call.settled') return
-        stop()
-        resolve()
-      })
-    })
-    permit.settle({ outcome: 'completed' })
-    await settled
-  }
   const raw = () =>
     rawCommitUs(join(folder, `raw-${times.length}.db`), recordsOf(kernel), Math.ceil(count / 4))
   // Taken in turns, since a disk is not the same from one second to the next.
   const floors = [raw()]
   for (let part = 0; part < 3; part += 1) {
-    for (let n = 0; n < count / 3; n += 1) await ours(part * count + n)
+    for (let n = 0; n < count / 3; n += 1)
+      times.push(await admitAlone(kernel, runner, `seq-${part * count + n}`))
     floors.push(raw())
   }
   await kernel.close(0)
@@ -183,4 +169,45 @@ export const longHistory = async (folder: string, { events }: Sizes): Promise<Re
   ]
 }
 
-export const cases = { sequentialAdmit, saturated, deepQueue, longHistory }
+/** What the comparison with BullMQ needs and this machine does not have; null when it has it. */
+export const missingForBullMq = (): string | null => (redisProgram() === null ? 'redis-server' : null)
+
+/** The same work on BullMQ over a Redis with `appendfsync always`, in turns with ours. */
+export const besideBullMq = async (folder: string, { calls }: Sizes): Promise<ReadonlyArray<Measured>> => {
+  const program = redisProgram()
+  if (program === null) return []
+  const { saturateBullMq, sequentialBullMq } = await import('./journal-bullmq.ts')
+  const redis = await startRedis(program, folder)
+  const kernel = await openOn(join(folder, 'beside.db'))
+  const load = { waiting: 100, calls: Math.ceil(calls / 4) }
+  const count = Math.min(calls, 600)
+  const runners = Array.from({ length: 8 }, (_, n) => kernel.scope(`pool-${n}`, patient))
+  const times = { ours: [] as number[], theirs: [] as number[] }
+  const alone = { ours: [] as number[], theirs: [] as number[] }
+  try {
+    for (const tag of ['warm', 'one', 'two', 'three']) {
+      const ours = await saturate(runners, { ...load, tag })
+      const theirs = await saturateBullMq(redis.connection, { ...load, scopes: 8, tag })
+      if (tag !== 'warm') times.ours.push(ours)
+      if (tag !== 'warm') times.theirs.push(theirs)
+    }
+    const runner = kernel.scope('alone', patient)
+    for (let n = 0; n < count; n += 1) alone.ours.push(await admitAlone(kernel, runner, `alone-${n}`))
+    alone.theirs.push(await sequentialBullMq(redis.connection, count))
+  } finally {
+    await redis.close()
+    await kernel.close(0)
+  }
+  const [us, bullMq] = [median(times.ours), median(times.theirs)]
+  return [
+    measured('saturated, 8 scopes x 100 waiting, per call, beside BullMQ', us, {
+      baseline: bullMq,
+      bound: within('at most a sixth of it', us * 6 <= bullMq),
+    }),
+    measured('sequential durable admit, p50, beside BullMQ', median(alone.ours), {
+      baseline: median(alone.theirs),
+    }),
+  ]
+}
+
+export const cases = { sequentialAdmit, saturated, deepQueue, longHistory, besideBullMq }

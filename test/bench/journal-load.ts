@@ -57,6 +57,25 @@ export const saturate = async (
   return ((performance.now() - beganMs) * 1_000) / calls
 }
 
+/** One call alone: microseconds until its permit, and its dispatch, are durable. Answers once its settlement is, too. */
+export const admitAlone = async (kernel: Kernel, runner: ScopeRunner, id: string): Promise<number> => {
+  const beganMs = performance.now()
+  const permit = await new Promise<{ settle: (as: { outcome: 'completed' }) => unknown }>(
+    (granted, refused) => runner.submit(callOf(id), { dispatch: 'withGrant', granted, refused }),
+  )
+  const us = (performance.now() - beganMs) * 1_000
+  const settled = new Promise<void>((resolve) => {
+    const stop = kernel.observe(({ event }) => {
+      if (event.type !== 'call.settled') return
+      stop()
+      resolve()
+    })
+  })
+  permit.settle({ outcome: 'completed' })
+  await settled
+  return us
+}
+
 /** Puts calls into a scope's queue that nobody lets go: every place is taken. */
 export const fill = async (runner: ScopeRunner, waiting: number): Promise<void> => {
   for (let n = 0; n < waiting; n += 1) {

@@ -2,31 +2,17 @@
  * `npm run bench:journal`: what durability costs, beside the raw floor in the same run. `--json`
  * prints one line per case; `--only <case>` runs one; `--small` runs all of them tiny.
  */
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { cases, fullSizes, type Sizes } from './journal-cases.ts'
+import { cases, fullSizes, missingForBullMq, type Sizes } from './journal-cases.ts'
 import type { Measured } from './journal-measure.ts'
 
 const { values } = parseArgs({
   options: { json: { type: 'boolean' }, only: { type: 'string' }, small: { type: 'boolean' } },
 })
 const smallSizes: Sizes = { calls: 400, deep: 500, events: 3_000 }
-
-/** What a comparison with BullMQ would need and this machine does not have. */
-const missing = (): ReadonlyArray<string> => {
-  const paths = (process.env['PATH'] ?? '').split(delimiter)
-  const hasRedis = paths.some((path) => existsSync(join(path, 'redis-server')))
-  let hasBull = true
-  try {
-    createRequire(import.meta.url).resolve('bullmq')
-  } catch {
-    hasBull = false
-  }
-  return [...(hasRedis ? [] : ['redis-server']), ...(hasBull ? [] : ['bullmq'])]
-}
 
 const shown = (us: number): string =>
   us >= 1e6 ? `${(us / 1e6).toFixed(2)} s` : us >= 1e3 ? `${(us / 1e3).toFixed(2)} ms` : `${us.toFixed(1)} us`
@@ -52,10 +38,8 @@ try {
       )
     }
   }
-  const without = missing()
-  if (values.json !== true && without.length > 0) {
-    console.log(`BullMQ was not measured: ${without.join(' and ')} missing`)
-  }
+  const missing = missingForBullMq()
+  if (values.json !== true && missing !== null) console.log(`BullMQ was not measured: ${missing} is missing`)
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }
