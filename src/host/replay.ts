@@ -75,7 +75,7 @@ export const replayScopes = async (
       scopes.set(entry.scope, replayed)
       if (entry.position <= replayed.position) continue
       const { event, decisions: was } = readRecord(path, entry)
-      const is = replayed.feed({ event, decisions: was }, entry.position)
+      const is = replayed.feed({ event }, entry.position)
       const [before, now] = [JSON.stringify(was), JSON.stringify(is)]
       if (before === now) continue
       if (onDifference === 'throw') throw new ReplayDiverged(entry.scope, entry.position, before, now)

@@ -5,6 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { LaneHost, type LaneScope, ManualClock, openHost, type Permit } from '../../src/index.ts'
 import type { Fault } from '../../src/journal/faults.ts'
 import { repairJournal } from '../../src/journal/repair.ts'
+import { entryChecksum } from '../../src/journal/rows.ts'
 import { openSqliteJournal } from '../../src/journal/sqlite.ts'
 import { Bench, settle } from '../host/bench.ts'
 import { startWriter } from '../journal/child.ts'
@@ -156,20 +157,50 @@ describe('history that cannot be read', () => {
     },
   )
 
-  it('is refused when a record is not what this version writes', async () => {
-    const path = await used()
+  /** Writes another record into entry 2, as if it had always been there. */
+  const rewrite = (path: string, change: (record: string) => string): void => {
     const db = new DatabaseSync(path)
-    const { entryChecksum } = await import('../../src/journal/rows.ts')
-    const row = db.prepare('select at, scope from entries where position = 2').get() as {
+    const row = db.prepare('select at, scope, record from entries where position = 2').get() as {
       at: number
       scope: string
+      record: string
     }
-    const record = '{"event":"nonsense"}'
-    db.prepare('update entries set record = ?, checksum = ? where position = 2').run(
-      record,
-      entryChecksum(2, row.at, row.scope, record),
-    )
+    const record = change(row.record)
+    const checksum = entryChecksum(2, row.at, row.scope, record)
+    db.prepare('update entries set record = ?, checksum = ? where position = 2').run(record, checksum)
     db.close()
+  }
+
+  it.each<[string, (record: string) => string]>([
+    ['spread over lines', (record) => JSON.stringify(JSON.parse(record), null, 2)],
+    [
+      'in another order',
+      (record) => {
+        const { event, decisions } = JSON.parse(record)
+        return JSON.stringify({ decisions, event })
+      },
+    ],
+    ['with a field beside', (record) => record.replace('"decisions"', '"note":1,"decisions"')],
+  ])('is read when its text is written otherwise: %s', async (_, change) => {
+    const path = await used()
+    rewrite(path, change)
+    await using host = await openHost({ journal: path })
+    expect(host.status().map(({ scope }) => scope)).toEqual(['anthropic/k1/m'])
+  })
+
+  it('is refused when it was decided otherwise than this version does', async () => {
+    const path = await used()
+    rewrite(path, (record) => record.replace(/"decisions":.*/, '"decisions":[{"callId":"a"}]}'))
+    await expect(openHost({ journal: path })).rejects.toMatchObject({ _tag: 'ReplayDiverged', position: 2 })
+  })
+
+  it.each([
+    '{"event":"nonsense"}',
+    '{"event":{"type":7},"decisions":[]}',
+    '{"event":{"type":"x"},"decisions":7}',
+  ])('is refused when a record is not what this version writes: %s', async (record) => {
+    const path = await used()
+    rewrite(path, () => record)
     await expect(openHost({ journal: path })).rejects.toThrow(
       'row entries 2 is unreadable: not an event with its decisions',
     )
