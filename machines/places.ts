@@ -83,10 +83,19 @@ export const leaveWaiting = (draft: Draft, waiting: Waiting): void => {
   draft.waiting = HashMap.remove(draft.waiting, call.id)
   if (call.lane === 'primary') {
     adjust(draft, { primaryWaiting: -1, primaryReady: isReady(waiting) ? -1 : 0 })
+    waitNoMore(draft, waiting)
     forget(draft, call)
   } else {
     adjust(draft, { auxiliaryWaiting: -1 })
     if (!urgent && isReady(waiting)) leaveBacklog(draft, call.principal)
+  }
+}
+
+const waitNoMore = (draft: Draft, { call, waitsFor }: Waiting): void => {
+  for (const id of waitsFor) {
+    const others = (lookup(draft.dependents, id) ?? []).filter((other) => other !== call.id)
+    draft.dependents =
+      others.length === 0 ? HashMap.remove(draft.dependents, id) : HashMap.set(draft.dependents, id, others)
   }
 }
 

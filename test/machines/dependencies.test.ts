@@ -3,6 +3,7 @@
 import { HashMap } from 'effect'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { encodeScope } from '../../machines/snapshot.ts'
 import { Story } from './story.ts'
 
 const story = (policy = {}): Story => new Story({ capacity: 1, maxDeferralMs: 600_000, ...policy })
@@ -43,6 +44,30 @@ describe('a primary that depends on an auxiliary', () => {
     lanes.refuse('summary')
     lanes.pass(1_000)
     expect(lanes.running).toEqual(['summary'])
+  })
+
+  it.each([
+    ['is withdrawn', (lanes: Story) => lanes.withdraw('p')],
+    ['expires', (lanes: Story) => lanes.pass(10_000)],
+  ])('and %s lets it through no more, before a restart as after it', (_, leave) => {
+    const policy = {
+      capacity: 3,
+      reserve: 0,
+      primaryPendingTimeoutMs: 10_000,
+      pacingMaxMs: 60_000,
+      pacingBaseMs: 60_000,
+    }
+    const begun = story(policy)
+    begun.auxiliary('summary')
+    begun.primary('p', { dependsOn: ['summary'] })
+    leave(begun)
+    const restarted = begun.restarted()
+    for (const lanes of [begun, restarted]) {
+      lanes.primary('another')
+      expect(lanes.refuse('summary')).toContain('defer summary: refused-by-provider')
+      expect(HashMap.getUnsafe(lanes.context.waiting, 'summary').urgent).toBe(false)
+    }
+    expect(JSON.stringify(encodeScope(restarted.context))).toBe(JSON.stringify(encodeScope(begun.context)))
   })
 
   it('that comes later lets that one through when it comes, and does not wait for it', () => {

@@ -1,5 +1,5 @@
 /** The codec of a scope: plain JSON, equal for equal scopes, and closed to what it does not know. */
-import { Schema } from 'effect'
+import { HashMap, Schema } from 'effect'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createActor } from 'xstate'
@@ -85,6 +85,33 @@ describe('a snapshot', () => {
       story.pass(60_000)
     }
     expect(JSON.stringify(encodeScope(other.context))).toBe(JSON.stringify(encodeScope(one.context)))
+  })
+
+  it('leaves out only what follows from the rest: counts and dependents are the same in who is restored', () => {
+    const aux = fc.constantFrom('a', 'b', 'c')
+    const primary = fc.constantFrom('p', 'q', 'r')
+    const move = fc.oneof(
+      aux.map((id) => (story: Story) => story.auxiliary(id)),
+      fc.tuple(primary, fc.uniqueArray(aux)).map(
+        ([id, dependsOn]) =>
+          (story: Story) =>
+            story.primary(id, { dependsOn }),
+      ),
+      fc.oneof(aux, primary).map((id) => (story: Story) => story.withdraw(id)),
+      fc.oneof(aux, primary).map((id) => (story: Story) => story.settle(id)),
+      fc.oneof(aux, primary).map((id) => (story: Story) => story.refuse(id)),
+      fc.nat({ max: 40_000 }).map((ms) => (story: Story) => story.pass(ms)),
+    )
+    fc.assert(
+      fc.property(fc.array(move, { maxLength: 25 }), (moves) => {
+        const story = new Story({ capacity: 2, reserve: 0, primaryPendingTimeoutMs: 30_000 })
+        for (const go of moves) go(story)
+        const [live, restored] = [story.context, story.restarted().context]
+        const byId = ({ dependents }: typeof live) => Object.fromEntries(HashMap.toEntries(dependents))
+        expect([restored.counts, byId(restored)]).toEqual([live.counts, byId(live)])
+      }),
+      { numRuns: 1_000 },
+    )
   })
 
   it('names its version', () => {
