@@ -21,7 +21,7 @@ export const WaitingSchema = Schema.Struct({
   waitsFor: Schema.Array(Schema.String),
   unclaimedUntilMs: Schema.NullOr(Schema.Int),
   /** Not there in what older versions wrote. */
-  dispatchAtOnce: Schema.optionalKey(Schema.Boolean),
+  dispatchAtOnce: Schema.optional(Schema.Boolean),
 })
 
 export const InFlightSchema = Schema.Struct({

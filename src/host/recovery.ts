@@ -42,7 +42,8 @@ const split = (record: string): { readonly event: ScopeEvent; readonly decisions
   if (middle < 0 || !record.startsWith(head) || !record.endsWith('}')) return null
   try {
     const event = JSON.parse(record.slice(head.length, middle)) as ScopeEvent
-    if (typeof event?.type !== 'string') return null
+    // A policy may have to be completed first.
+    if (typeof event?.type !== 'string' || event.type === 'policy.changed') return null
     return { event, decisions: record.slice(middle + between.length, -1) }
   } catch {
     return null
