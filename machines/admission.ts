@@ -30,6 +30,7 @@ import * as pacing from './pacing.ts'
 import { empty, peek, pop, push, type Queue, toArray } from './queue.ts'
 import * as ramp from './ramp.ts'
 import { noteGrant } from './timeouts.ts'
+import { chooseWarmUp } from './warm-up.ts'
 
 export const costOfCall = ({ call }: Pick<Waiting, 'call'>): Cost => ({
   requests: 1,
@@ -149,6 +150,7 @@ const grant = (draft: Draft, waiting: Waiting, reason: GrantReason, borrowed = f
   }
   draft.waiting = HashMap.remove(draft.waiting, call.id)
   draft.inFlight = HashMap.set(draft.inFlight, call.id, granted)
+  probeQuota(draft, call.id)
   draft.budget = charge(draft.budget, costOfCall(waiting), draft.at)
   draft.ramp = ramp.use(draft.ramp, call.inputTokens, draft.at, draft.at)
   countGrant(draft, granted)
@@ -158,6 +160,13 @@ const grant = (draft: Draft, waiting: Waiting, reason: GrantReason, borrowed = f
   const verdict = fresh && waiting.attempts === 0 ? 'admit' : 'release'
   const decision = { callId: call.id, verdict, reason, at: draft.at, state: draft.state } as const
   draft.decisions.push(waiting.dispatchAtOnce ? { ...decision, dispatched: true } : decision)
+}
+
+/** After the hold for an exhausted quota one call finds out whether there is some again; until it is accepted the rest stay held. */
+const probeQuota = (draft: Draft, callId: string): void => {
+  const { wait, at, policy } = draft
+  if (wait?.kind !== 'quota-exhausted' || at < wait.untilMs) return
+  draft.wait = { ...wait, untilMs: at + policy.quotaHoldMs, probeId: callId }
 }
 
 const inTheWay = ({ call, grant }: InFlight): boolean =>
@@ -309,10 +318,9 @@ export const lend = (draft: Draft, parentId: string): void => {
 const passQuiet = (draft: Draft): void => {
   draft.ramp = ramp.review(draft.ramp, draft.at)
   const fits = (waiting: Waiting) => auxiliaryMisfit(draft, waiting) === null
-  const warms = ({ call }: Waiting) => draft.at >= pacing.warmFromMs(paceOf(draft, call.priorityClass))
   for (let warmth = ramp.warmth(draft.ramp, draft.at); warmth !== null; ) {
     if (draft.ring.size === 0 || auxiliaryObstacle(draft) !== null) break
-    const chosen = chooseAuxiliary(draft, warmth === 'warm-up' ? warms : fits)
+    const chosen = warmth === 'warm-up' ? chooseWarmUp(draft) : chooseAuxiliary(draft, fits)
     if (chosen === null) break
     served(draft, chosen)
     grant(draft, chosen, warmth)

@@ -128,9 +128,12 @@ export const learn = (budget: Budget, readings: ReadonlyArray<LimitReading>, atM
     const limit = before?.declared ? before.limit : (reading.limit ?? before?.limit)
     if (limit === undefined || limit <= 0) continue
     const known = before === undefined ? limit : Math.min(limit, refilled(name, before, atMs))
+    const shown = reading.remaining ?? known
+    // Output is charged when it exists: the provider does not see yet what calls in flight will take.
+    const isForeseen = name.startsWith('output') && before !== undefined
     next[name] = {
       limit,
-      level: Math.min(limit, reading.remaining ?? known),
+      level: Math.min(limit, isForeseen ? Math.min(shown, known) : shown),
       refilledAtMs: atMs,
       declared: before?.declared ?? false,
     }

@@ -125,8 +125,7 @@ export interface ScopeContext {
   readonly foregroundActive: boolean
   readonly budget: Budget
   readonly ramp: Ramp
-  /** Epoch milliseconds until which the provider asked the whole scope to wait, and what for. */
-  readonly wait: { readonly untilMs: number; readonly kind: string } | null
+  readonly wait: ProviderWait | null
   readonly pacing: Readonly<Partial<Record<PriorityClass, Pace>>>
   /** Deadlines of the present state, epoch milliseconds. */
   readonly phase: Phase
@@ -149,6 +148,16 @@ export interface ScopeContext {
   readonly decisions: ReadonlyArray<Decision>
   /** Summary of an episode that the last event ended. */
   readonly summary: EpisodeSummary | null
+}
+
+/** The provider asked the whole scope to wait, or has nothing left for it. */
+export interface ProviderWait {
+  /** Epoch milliseconds. */
+  readonly untilMs: number
+  /** What for: a kind of evidence. */
+  readonly kind: string
+  /** After an exhausted quota: the one call that finds out whether there is some again; null before it goes. */
+  readonly probeId: string | null
 }
 
 /** The metered drain since its state was entered. */

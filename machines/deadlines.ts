@@ -13,6 +13,7 @@ import { end, expire, land, leaveWaiting } from './places.ts'
 import { peek } from './queue.ts'
 import { warmth } from './ramp.ts'
 import { activeTimeoutMs, firstTimeout, never, pendingTimeoutMs, trim } from './timeouts.ts'
+import { warmAgainAt } from './warm-up.ts'
 
 const bothLanes: ReadonlyArray<Lane> = ['primary', 'auxiliary']
 
@@ -158,11 +159,13 @@ const firstAuxiliaryTime = (context: ScopeContext): number => {
   if (front !== null && auxiliaryMisfit(context, front) !== null) {
     earliest = sooner(context, earliest, fitsAt(context.budget, costOfCall(front), at))
   }
+  const warms = warmth(context.ramp, at) === 'warm-up'
   // Who backs off may stand behind a front that waits for something else.
   for (const pace of Object.values(context.pacing)) {
     earliest = sooner(context, earliest, pace.pausedUntilMs)
-    if (warmth(context.ramp, at) === 'warm-up') earliest = sooner(context, earliest, warmFromMs(pace))
+    if (warms) earliest = sooner(context, earliest, warmFromMs(pace))
   }
+  if (warms) earliest = sooner(context, earliest, warmAgainAt(context.ramp, at))
   const since = unservedSince(context)
   if (since !== null && (primaryWanted(context) || context.foregroundActive)) {
     earliest = sooner(context, earliest, since + policy.maxDeferralMs)

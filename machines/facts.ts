@@ -37,6 +37,13 @@ export const changePolicy = (draft: Draft, policy: Draft['policy']): void => {
   sweepBy(draft, draft.at)
 }
 
+/** An operator ends the waits. Whether an exhausted quota is back only the provider knows: one call asks first. */
+export const releaseWait = (draft: Draft): void => {
+  const { wait, at } = draft
+  draft.wait = wait?.kind === 'quota-exhausted' ? { ...wait, untilMs: at, probeId: null } : null
+  draft.pacing = {}
+}
+
 /** The host that held the permits is gone: what was not sent returns, what was sent is unknown, what waits needs its owner. */
 export const recover = (draft: Draft): void => {
   draft.nested = HashMap.empty()

@@ -7,7 +7,7 @@
 import { HashMap } from 'effect'
 import { type Draft, lookup, type Place, type Principal, type ScopeContext, type Waiting } from './context.ts'
 import { type Policy, quotaOf, weightOf } from './policy.ts'
-import { empty, insert, peek, pop, push, type Queue } from './queue.ts'
+import { empty, first, insert, peek, pop, push, type Queue, remove } from './queue.ts'
 
 const newcomer = (policy: Policy, name: string): Principal => ({
   queue: empty(),
@@ -145,6 +145,22 @@ export const nextThatFits = (draft: Draft, fits: (waiting: Waiting) => boolean):
   return null
 }
 
+/** Up to `count` calls from the fronts of the queues, in the order of turns, evenly between principals. */
+export const frontCalls = (context: ScopeContext, count: number): ReadonlyArray<Waiting> => {
+  const names = first(context.ring, count)
+  const share = Math.max(1, Math.floor(count / Math.max(1, names.length)))
+  return names.flatMap((name) => {
+    const principal = lookup(context.principals, name) as Principal
+    if (atQuota(context.policy, principal)) return []
+    // Some places may belong to calls that are gone.
+    const calls = first(principal.queue, 2 * share).flatMap(({ id, seq }) => {
+      const waiting = lookup(context.waiting, id)
+      return waiting?.seq === seq && !waiting.urgent && isReady(waiting) ? [waiting] : []
+    })
+    return calls.slice(0, share)
+  })
+}
+
 const skipRounds = (draft: Draft): void => {
   const names: string[] = []
   let rounds = Number.POSITIVE_INFINITY
@@ -172,10 +188,12 @@ export const served = (draft: Draft, waiting: Waiting): void => {
   const principal: Principal = {
     ...before,
     // Whoever chose it has dropped the places before it that are empty, or has only looked.
-    queue: pop(
+    queue: remove(
       peek(before.queue)?.seq === waiting.seq
         ? before.queue
-        : (headOf(draft, before.queue)?.queue ?? empty()),
+        : (headOf(draft, before.queue)?.queue ?? before.queue),
+      waiting.seq,
+      seqOf,
     ),
     waiting: before.waiting - 1,
     inFlight: before.inFlight + 1,

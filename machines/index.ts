@@ -1,11 +1,13 @@
 /** The decision core: pure, and usable in any XState 5 system without our host. */
 export * from './call.ts'
+export type { CeilingInterval, Growth, GrowthKind } from './ceiling.ts'
 export type { InFlight, ScopeContext, Waiting } from './context.ts'
 export { wakeAt } from './deadlines.ts'
 export type * from './decision.ts'
 export type * from './event.ts'
 export * from './evidence.ts'
 export { type WorstCase, worstCaseWaitMs } from './fairness.ts'
+export { type Fit, fitOf, type NoFitReason } from './fit.ts'
 export { InvalidInput } from './invalid.ts'
 export {
   adaptivePolicy,

@@ -159,6 +159,8 @@ export const returnToPlace = (draft: Draft, flight: InFlight, reason: DeferReaso
 
 /** Takes a call out of flight; its place is free, its parent's place returns to the parent. */
 export const land = (draft: Draft, flight: InFlight): void => {
+  // A probe that ended without an acceptance told nothing: the next call is one.
+  if (draft.wait?.probeId === flight.call.id) draft.wait = { ...draft.wait, untilMs: draft.at, probeId: null }
   draft.inFlight = HashMap.remove(draft.inFlight, flight.call.id)
   countFlight(draft, flight, -1)
   if (flight.call.lane === 'auxiliary') leaveFlight(draft, flight.call.principal)

@@ -60,6 +60,34 @@ export const insert = <T>(queue: Queue<T>, value: T, order: (value: T) => number
   return { front, back: queue.back, size: queue.size + 1 }
 }
 
+/** Without the one at `place` by `order`. Cheap near the front. The same queue when nobody is there. */
+export const remove = <T>(queue: Queue<T>, place: number, order: (value: T) => number): Queue<T> => {
+  const passed: T[] = []
+  let cell = queue.front
+  while (cell !== null && order(cell.value) !== place) {
+    passed.push(cell.value)
+    cell = cell.rest
+  }
+  if (cell === null) {
+    const kept = toArray(queue).filter((value) => order(value) !== place)
+    return kept.length === queue.size ? queue : fromArray(kept)
+  }
+  let front = cell.rest
+  for (let index = passed.length - 1; index >= 0; index -= 1)
+    front = { value: passed[index] as T, rest: front }
+  if (front === null) return { front: reversed(queue.back), back: null, size: queue.size - 1 }
+  return { front, back: queue.back, size: queue.size - 1 }
+}
+
+/** The first `count` at most: of a queue of more than `whole` only those that are cheap to reach. */
+export const first = <T>(queue: Queue<T>, count: number, whole = 64): ReadonlyArray<T> => {
+  if (queue.size <= whole) return toArray(queue).slice(0, count)
+  const values: T[] = []
+  for (let cell = queue.front; cell !== null && values.length < count; cell = cell.rest)
+    values.push(cell.value)
+  return values
+}
+
 /** Oldest first. O(n). */
 export const toArray = <T>(queue: Queue<T>): T[] => {
   const values: T[] = []

@@ -9,6 +9,8 @@ import type { Evidence } from './evidence.ts'
 import * as pacing from './pacing.ts'
 import { end, land, leaveWindow, reject, returnToPlace } from './places.ts'
 import * as ramp from './ramp.ts'
+import { replan } from './ramp-plan.ts'
+import { leavesAt } from './slots.ts'
 
 export const dispatched = (draft: Draft, callId: string): void => {
   const flight = lookup(draft.inFlight, callId)
@@ -27,6 +29,7 @@ export const accepted = (draft: Draft, callId: string): void => {
 const begin = (draft: Draft, flight: InFlight): InFlight => {
   if (flight.call.lane === 'primary') adjust(draft, { primaryUnaccepted: -1 })
   if (flight.paced) leaveWindow(draft, flight)
+  if (draft.wait?.probeId === flight.call.id) draft.wait = null
   const pace = draft.pacing[flight.call.priorityClass]
   if (pace !== undefined) {
     draft.pacing = { ...draft.pacing, [flight.call.priorityClass]: pacing.accepted(pace, flight.grantedAt) }
@@ -93,7 +96,8 @@ export const correct = (draft: Draft, flight: InFlight, actual: ReturnType<typeo
   const requests = actual.requests - estimated.requests
   if (inputTokens === 0 && outputTokens === 0 && requests === 0) return
   draft.budget = charge(draft.budget, { requests, inputTokens, outputTokens }, draft.at)
-  draft.ramp = ramp.use(draft.ramp, inputTokens, flight.grantedAt, draft.at)
+  const correctUse = flight.stage === 'accepted' ? ramp.corrected : ramp.use
+  draft.ramp = correctUse(draft.ramp, inputTokens, flight.grantedAt, draft.at)
 }
 
 /** What a refusal says of this class and of the ceiling. */
@@ -123,16 +127,23 @@ const weigh = (draft: Draft, evidence: Evidence, flight: InFlight): void => {
   if (evidence.kind === 'concurrency' && capacityOf(draft) < capacity) return
   // A primary refused for its tokens is the ramp's business: backing off its class would only add to it.
   if (call.lane === 'primary' && draft.ramp !== before) {
-    draft.ramp = ramp.replan(draft.ramp, draft.policy)
+    draft.ramp = replan(draft.ramp, draft.policy)
     return
   }
+  // So is an auxiliary that finds out for it how high the ceiling is.
+  if (flight.grant === 'warm-up' && draft.ramp !== before) return
   const next = pacing.refused(pace, draft.policy, {
     atMs: draft.at,
     dispatchedAtMs: grantedAt,
     statedMs: null,
     salt: flight.seq + pace.refusals,
   })
-  draft.pacing = { ...draft.pacing, [call.priorityClass]: next }
+  // What was used leaves the last minute at a time that is known: no need to sleep past it.
+  const untilMs =
+    draft.ramp === before
+      ? next.pausedUntilMs
+      : Math.min(next.pausedUntilMs, leavesAt(draft.ramp.accepted, draft.at))
+  draft.pacing = { ...draft.pacing, [call.priorityClass]: { ...next, pausedUntilMs: untilMs } }
 }
 
 /** A stated wait holds the scope; a later, shorter one never shortens it. */
@@ -142,7 +153,7 @@ const holdScope = (draft: Draft, evidence: Evidence): void => {
 }
 
 const holdUntil = (draft: Draft, untilMs: number, kind: string): void => {
-  if (untilMs > Math.max(draft.at, draft.wait?.untilMs ?? 0)) draft.wait = { untilMs, kind }
+  if (untilMs > Math.max(draft.at, draft.wait?.untilMs ?? 0)) draft.wait = { untilMs, kind, probeId: null }
 }
 
 export const absorbEvidence = (

@@ -32,6 +32,7 @@ import { type Policy, restorePolicy } from './policy.ts'
 import { type EncodedQos, encodeQos, restoreQos } from './qos.ts'
 import { fromArray, push, toArray } from './queue.ts'
 import type { Ramp } from './ramp.ts'
+import { decodeRamp } from './ramp-schema.ts'
 import { checkInFlight, checkPairs, checkWaiting } from './snapshot-rows.ts'
 
 /**
@@ -156,8 +157,8 @@ const HeadSchema = Schema.Struct({
   inFlight: Schema.Array(Schema.Never),
 })
 
-/** Checks what can be wrong; answers the policy, which an older version may have written with fewer fields. */
-const check = (encoded: EncodedScope): Policy => {
+/** Throws `SnapshotUnreadable`; answers the policy and the ramp, completed where an older version wrote less of them. */
+const check = (encoded: EncodedScope): { readonly policy: Policy; readonly ramp: Ramp } => {
   const { scope, state, at, waiting, inFlight } = encoded
   // The rows of long lists are looked at one by one, without the schema.
   const isList = (value: unknown): unknown => (Array.isArray(value) ? [] : value)
@@ -174,7 +175,10 @@ const check = (encoded: EncodedScope): Policy => {
     for (const name of ['principals', 'nested', 'expected', 'turns'] as const)
       checkPairs(`snapshot.${name}`, encoded[name])
     for (const generation of [0, 1]) checkPairs(`snapshot.ended.${generation}`, encoded.ended?.[generation])
-    return restorePolicy(encoded.policy, 'snapshot.policy')
+    return {
+      policy: restorePolicy(encoded.policy, 'snapshot.policy'),
+      ramp: decodeRamp(encoded.ramp),
+    }
   } catch (error) {
     throw error instanceof InvalidInput ? new SnapshotUnreadable(error.message) : error
   }
@@ -190,7 +194,7 @@ export const decodeScope = (input: unknown): ScopeContext => {
       `version ${encoded.version} is not among those known here (1 to ${snapshotVersion})`,
     )
   }
-  const policy = check(encoded)
+  const { policy, ramp } = check(encoded)
   const blank = emptyContext(encoded.scope, policy, encoded.at)
   const draft = draftOf({ ...blank, counters: { ...noCounters, ...encoded.counters } }, encoded.at)
   Object.assign(draft, {
@@ -202,8 +206,9 @@ export const decodeScope = (input: unknown): ScopeContext => {
     bypass: encoded.bypass,
     foregroundActive: encoded.foregroundActive,
     budget: encoded.budget,
-    ramp: encoded.ramp,
-    wait: encoded.wait,
+    ramp,
+    // Older scopes had no probe.
+    wait: encoded.wait && { ...encoded.wait, probeId: encoded.wait.probeId ?? null },
     pacing: encoded.pacing,
     phase: encoded.phase,
     drain: encoded.drain,

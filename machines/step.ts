@@ -34,9 +34,7 @@ const applyFact = (draft: Draft, event: ScopeEvent): void => {
     case 'provider.evidence':
       return settlement.absorbEvidence(draft, event)
     case 'wait.released':
-      draft.wait = null
-      draft.pacing = {}
-      return
+      return facts.releaseWait(draft)
     case 'turn.began':
       return facts.beginTurn(draft, event.turnId, event.betweenRounds)
     case 'turn.ended':

@@ -1,5 +1,6 @@
 /** Tells a person, from the journal alone, why a call waits or what happened to it. */
 import { HashMap } from 'effect'
+import { type Fit, fitOf, type NoFitReason } from '../../machines/fit.ts'
 import {
   type Decision,
   type Reason,
@@ -176,6 +177,41 @@ const beginningLines: Readonly<Record<Exclude<Found['beginning'], 'found'>, stri
   'too far back': '(its history before this lies further back than was looked)',
 }
 
+const thousands = (tokens: number): string => `${Math.round(tokens / 1000)}k`
+
+const intervalWords = ({ low, high }: Fit['ceiling']): string =>
+  high === null
+    ? `ceiling at least ${thousands(low)}`
+    : `ceiling between ${thousands(low)} and ${thousands(high)}`
+
+const growthWords = ({ kind, factor, tokensPerMinute }: Fit['growth']): string => {
+  switch (kind) {
+    case 'unknown':
+      return 'how it grows is not known yet'
+    case 'none':
+      return 'does not grow'
+    case 'withTime':
+      return `grows with time by about ${thousands(tokensPerMinute ?? 0)} a minute`
+    case 'withUse':
+      return `grows with use to about ${(factor ?? 1).toFixed(2)} times the minute before`
+  }
+}
+
+const noFitWords: Readonly<Record<NoFitReason, string>> = {
+  'growth-unknown': 'no time can be named yet at which it fits',
+  'does-not-grow': 'it is not expected to fit under the present ceiling',
+  held: 'it is not expected to fit while the ceiling is only held',
+}
+
+/** What is expected of a primary that was refused for its size, and why. */
+const fitSentence = ({ predictedFitAtMs, reason, tryAtMs, ceiling, growth }: Fit): string => {
+  const what =
+    predictedFitAtMs === null
+      ? `${noFitWords[reason ?? 'growth-unknown']} (${reason}), tried next at ${clockTime(tryAtMs)}`
+      : `expected to fit at ${clockTime(predictedFitAtMs)}`
+  return `${what}: ${intervalWords(ceiling)}, ${growthWords(growth)}`
+}
+
 /** How a waiting call stands at the newest event of its scope. */
 const nowLines = (context: ScopeContext, callId: string): ReadonlyArray<string> => {
   if (!HashMap.has(context.waiting, callId)) return []
@@ -199,8 +235,10 @@ const nowLines = (context: ScopeContext, callId: string): ReadonlyArray<string> 
       : [
           `${time} nobody has come back for it since its host restarted; it expires at ${clockTime(waiting.unclaimedUntilMs)}`,
         ]
+  const fit = fitOf(context, waiting)
   return [
     ...owner,
+    ...(fit === null ? [] : [`${time} ${fitSentence(fit)}`]),
     `${time} still waits after ${seconds(context.at - waiting.submittedAt)}, behind ${ahead} ${lane === 'primary' ? 'primaries' : 'auxiliaries'} (${ofItsOwn} of its own principal): ${sentences[reason]} (${reason}, in ${context.state})${again}`,
   ]
 }

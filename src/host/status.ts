@@ -1,8 +1,10 @@
 import { HashMap } from 'effect'
-import { primaryWanted } from '../../machines/admission.ts'
+import { nextPrimary, primaryWanted } from '../../machines/admission.ts'
 import { capacityOf } from '../../machines/capacity.ts'
+import { type CeilingInterval, ceilingOf, type Growth } from '../../machines/ceiling.ts'
+import { type Fit, fitOf } from '../../machines/fit.ts'
 import type { Lane, ScopeContext } from '../../machines/index.ts'
-import { trailingTokens } from '../../machines/ramp.ts'
+import { boundsOf, trailingTokens } from '../../machines/ramp.ts'
 
 export interface LaneStatus {
   readonly waiting: number
@@ -33,6 +35,12 @@ export interface ScopeStatus {
   readonly lastRefusal: ScopeContext['ramp']['refusal']
   /** What is done until a primary that was refused is tried again, and when that is; null when nothing is planned. */
   readonly plan: ScopeContext['ramp']['plan']
+  /** How the input-token ceiling grows, by the evidence so far. */
+  readonly growth: Growth
+  /** The ceiling of now, input tokens per minute, by the last minutes' evidence. */
+  readonly ceiling: CeilingInterval
+  /** When the primary at the head is expected to fit, or why no time can be named; null when nothing says that it does not fit. */
+  readonly fit: Fit | null
   /** Classes that back off. */
   readonly pacing: ScopeContext['pacing']
   readonly refusalsByKind: ScopeContext['refusalsByKind']
@@ -66,6 +74,7 @@ const gateOf = (context: ScopeContext): ScopeStatus['auxiliaryGate'] => {
 /** The status of a scope at its newest event. O(n) in its waiting calls. */
 export const scopeStatus = (context: ScopeContext): ScopeStatus => {
   const { counts, ramp, at } = context
+  const head = nextPrimary(context)
   return {
     scope: context.scope,
     state: context.state,
@@ -79,6 +88,9 @@ export const scopeStatus = (context: ScopeContext): ScopeStatus => {
     highestAcceptedTokens: ramp.highestAccepted,
     lastRefusal: ramp.refusal,
     plan: ramp.plan,
+    growth: ramp.growth,
+    ceiling: ceilingOf(boundsOf(ramp), at),
+    fit: head === null ? null : fitOf(context, head.waiting),
     pacing: context.pacing,
     refusalsByKind: context.refusalsByKind,
     counters: context.counters,

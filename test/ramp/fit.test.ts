@@ -1,0 +1,170 @@
+/** When a refused primary is expected to fit, in `fitOf`, `status` and `explain`. */
+import { HashMap } from 'effect'
+import { describe, expect, it } from 'vitest'
+import { adaptivePolicy, fitOf, type Growth } from '../../machines/index.ts'
+import { emptyRamp, type Ramp, type RampPlan } from '../../machines/ramp.ts'
+import { explainState } from '../../src/host/explain.ts'
+import { scopeStatus } from '../../src/host/status.ts'
+import { refusalOf, Story } from '../machines/story.ts'
+
+/** 14:30:00 of a day. */
+const atMs = Date.UTC(2026, 0, 31, 14, 30)
+const second = atMs / 1000
+
+const unknown: Growth = { kind: 'unknown', factor: null, tokensPerMinute: null }
+const none: Growth = { ...unknown, kind: 'none' }
+const withUse: Growth = { ...unknown, kind: 'withUse', factor: 1.35 }
+const withTime: Growth = { ...unknown, kind: 'withTime', tokensPerMinute: 10_000 }
+
+const planOf = (kind: RampPlan['kind'], over: Partial<RampPlan> = {}): RampPlan => ({
+  kind,
+  tokens: 181_000,
+  tryAtMs: atMs + 60_000,
+  refusals: 2,
+  targetTokens: 0,
+  quietUntilMs: 0,
+  ...over,
+})
+
+/** A primary of 181k that waits under `ramp`; 120k were accepted in the minute before, and a call at 150k was refused. */
+const waiting = (over: Partial<Ramp>) => {
+  const story = new Story({ ...adaptivePolicy, limits: {} })
+  story.at = atMs
+  story.primary('p', { inputTokens: 181_000 })
+  story.refuse('p', refusalOf('acceleration'))
+  const bounds = {
+    minute: atMs / 60_000 - 1,
+    acceptedTokens: 120_000,
+    acceptedBeforeTokens: 100_000,
+    refusedTokens: 150_000,
+    refusedBeforeTokens: 100_000,
+    statedTokens: null,
+  }
+  const used = [{ second: second - 70, tokens: 120_000 }]
+  const ramp: Ramp = {
+    ...emptyRamp,
+    slots: used,
+    accepted: used,
+    minutes: [bounds],
+    closedMinute: bounds.minute,
+    refusal: story.context.ramp.refusal,
+    ...over,
+  }
+  return { ...story.context, ramp }
+}
+
+const fitUnder = (over: Partial<Ramp>) => {
+  const context = waiting(over)
+  return fitOf(context, HashMap.getUnsafe(context.waiting, 'p'))
+}
+
+describe('the time at which a primary is expected to fit', () => {
+  it.each<[string, Partial<Ramp>, number | null, string | null]>([
+    ['is the end of silence', { plan: planOf('quiet', { quietUntilMs: atMs + 45_000 }) }, 60, null],
+    ['is the end of a hush', { plan: planOf('hush'), growth: withUse }, 60, null],
+    // From the middle of 120k and 150k, 46k are missing: five boundaries.
+    [
+      'is counted in boundaries, where it grows with time',
+      { plan: planOf('build'), growth: withTime },
+      300,
+      null,
+    ],
+    // 120k lift it to 162k, 162k to 219k: one minute more, and one of silence.
+    [
+      'is counted in full minutes, where it grows with use',
+      { plan: planOf('build'), growth: withUse },
+      120,
+      null,
+    ],
+    ['is not named while growth is unknown', { plan: planOf('build') }, null, 'growth-unknown'],
+    ['is not named where it does not grow', { plan: planOf('build'), growth: none }, null, 'does-not-grow'],
+    ['nor after silence there', { plan: planOf('quiet'), growth: none }, null, 'does-not-grow'],
+    [
+      'nor where growth is too slow to wait for',
+      { plan: planOf('build'), growth: { ...withTime, tokensPerMinute: 100 } },
+      null,
+      'does-not-grow',
+    ],
+    [
+      'is not named where the policy only holds what it would have to raise',
+      { plan: planOf('hold', { targetTokens: 120_000 }), growth: withUse },
+      null,
+      'held',
+    ],
+    [
+      'follows the steps that the provider states, under backfill',
+      {
+        plan: planOf('backfill'),
+        refusal: { atMs, tokens: 181_000, trailingTokens: 0, statedLimit: 150_000, statedNextLimit: 160_000 },
+      },
+      240,
+      null,
+    ],
+  ])('%s', (_, ramp, seconds, reason) => {
+    const fit = fitUnder(ramp)!
+    expect(fit.predictedFitAtMs === null ? null : (fit.predictedFitAtMs - atMs) / 1000).toBe(seconds)
+    expect(fit.reason).toBe(reason)
+    expect(fit.ceiling).toEqual({ low: 120_000, high: 150_000 })
+  })
+
+  it('is never before the provider lets anybody go', () => {
+    const context = waiting({ plan: planOf('hush') })
+    const wait = { untilMs: atMs + 500_000, kind: 'overloaded', probeId: null }
+    const fit = fitOf({ ...context, wait }, HashMap.getUnsafe(context.waiting, 'p'))
+    expect(fit?.predictedFitAtMs).toBe(atMs + 500_000)
+  })
+
+  it('is nobody’s business while nothing says that it does not fit', () => {
+    expect(fitUnder({ plan: null })).toBe(null)
+    expect(fitUnder({ plan: planOf('build', { tokens: 200_000 }) })).toBe(null)
+  })
+})
+
+describe('explain', () => {
+  it.each<[string, Partial<Ramp>, string]>([
+    [
+      'with time',
+      { plan: planOf('build'), growth: withTime },
+      '14:30:00.000 expected to fit at 14:35:00.000: ceiling between 120k and 150k, grows with time by about 10k a minute',
+    ],
+    [
+      'with use',
+      { plan: planOf('build'), growth: withUse },
+      '14:30:00.000 expected to fit at 14:32:00.000: ceiling between 120k and 150k, grows with use to about 1.35 times the minute before',
+    ],
+    [
+      'that is unknown',
+      { plan: planOf('build') },
+      '14:30:00.000 no time can be named yet at which it fits (growth-unknown), tried next at 14:31:00.000: ceiling between 120k and 150k, how it grows is not known yet',
+    ],
+    [
+      'that is none',
+      { plan: planOf('build'), growth: none },
+      '14:30:00.000 it is not expected to fit under the present ceiling (does-not-grow), tried next at 14:31:00.000: ceiling between 120k and 150k, does not grow',
+    ],
+  ])('says when it is expected to fit, and why, under growth %s', (_, ramp, line) => {
+    expect(explainState(waiting(ramp), 'p')?.lines).toContain(line)
+  })
+
+  it('names only what it knows of a ceiling that refused nothing lately', () => {
+    const lines = explainState(waiting({ plan: planOf('build'), minutes: [], accepted: [] }), 'p')?.lines
+    expect(lines?.join()).toContain('ceiling at least 0k')
+  })
+
+  it('says nothing of it for a call that nothing speaks against', () => {
+    expect(explainState(waiting({ plan: null }), 'p')?.lines.join()).not.toContain('expected')
+  })
+})
+
+describe('status', () => {
+  it('shows the belief, the ceiling and the prediction of the primary at the head', () => {
+    const status = scopeStatus(waiting({ plan: planOf('build'), growth: withTime }))
+    expect(status.growth).toEqual(withTime)
+    expect(status.ceiling).toEqual({ low: 120_000, high: 150_000 })
+    expect(status.fit?.predictedFitAtMs).toBe(atMs + 300_000)
+  })
+
+  it('shows none without a primary', () => {
+    expect(scopeStatus(new Story().context).fit).toBe(null)
+  })
+})
