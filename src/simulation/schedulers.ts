@@ -21,7 +21,7 @@ export const evidenceOfRefusal = ({
   nextLimit,
 }: VisibleRefusal): Evidence => ({
   kind,
-  scope: 'model',
+  scope: kind === 'quota-exhausted' ? 'credential' : 'model',
   retryAfterMs,
   retryable: !permanent,
   facts: {
