@@ -175,6 +175,17 @@ describe('what headers show', () => {
   })
 
   it.each([
+    ['more: what calls in flight will still produce stays reserved', 90, 30],
+    ['less', 10, 10],
+  ])('of output, which is charged when it exists, a provider that shows %s', (_, remaining, level) => {
+    const dimension = 'output-tokens-per-minute'
+    const first = learn(noBudget, [reading({ dimension, limit: 100, remaining: 100 })], at)
+    const reserved = charge(first, cost({ outputTokens: 70 }), at)
+    const shown = learn(reserved, [reading({ dimension, limit: 100, remaining })], at)
+    expect(shown.outputTokensPerMinute?.level).toBe(level)
+  })
+
+  it.each([
     ['no limit where none is known', null],
     ['a limit of 0', 0],
     ['a negative limit', -1],
