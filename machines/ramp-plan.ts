@@ -41,7 +41,15 @@ interface Step {
   readonly refusals: number
 }
 
-const noPlan = { targetTokens: 0, quietUntilMs: 0 }
+/** All fields in their one order, so that equal plans are equal bytes. */
+const noPlan: RampPlan = {
+  kind: 'quiet',
+  tokens: 0,
+  tryAtMs: 0,
+  refusals: 0,
+  targetTokens: 0,
+  quietUntilMs: 0,
+}
 
 /** The `count`th minute boundary after `atMs`, at least the first, epoch milliseconds. */
 export const boundaryAfter = (atMs: number, count: number): number =>

@@ -1,6 +1,7 @@
 /** What the ramp takes in, and what it ignores: late evidence, other kinds, and what a snapshot must not bring back. */
 import { describe, expect, it } from 'vitest'
 import { adaptivePolicy, type EvidenceKind } from '../../machines/index.ts'
+import { strategies } from '../../machines/policy.ts'
 import { acceptedUnder, emptyRamp, refusedUnder, use } from '../../machines/ramp.ts'
 import { decodeScope, encodeScope } from '../../machines/snapshot.ts'
 import { refusalOf, Story } from '../machines/story.ts'
@@ -123,6 +124,21 @@ describe('the ramp in a snapshot', () => {
     ],
   ])('with %s is refused, by name', (_, fault, named) => {
     expect(() => decodeScope(withRamp(fault))).toThrow(named)
+  })
+
+  it.each(strategies)('gives the same bytes again, whatever `%s` plans', (strategy) => {
+    const story = new Story({ ...adaptivePolicy, strategy })
+    for (const id of ['a', 'b']) {
+      story.auxiliary(id, { inputTokens: 50_000 })
+      story.accept(id)
+    }
+    story.primary('p', { inputTokens: 181_000 })
+    for (let refusal = 0; refusal < 4; refusal += 1) {
+      if (story.running.includes('p')) story.refuse('p', refusalOf('acceleration'))
+      const text = JSON.stringify(encodeScope(story.context))
+      expect(JSON.stringify(encodeScope(decodeScope(JSON.parse(text))))).toBe(text)
+      story.pass(61_000)
+    }
   })
 
   it('that is missing is refused, by name', () => {
