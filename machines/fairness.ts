@@ -151,7 +151,7 @@ export const frontCalls = (context: ScopeContext, count: number): ReadonlyArray<
   const share = Math.max(1, Math.floor(count / Math.max(1, names.length)))
   return names.flatMap((name) => {
     const principal = lookup(context.principals, name) as Principal
-    if (atQuota(context.policy, principal)) return []
+    if (isAtQuota(context.policy, name, principal.inFlight)) return []
     // Some places may belong to calls that are gone.
     const calls = first(principal.queue, 2 * share).flatMap(({ id, seq }) => {
       const waiting = lookup(context.waiting, id)

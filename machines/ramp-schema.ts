@@ -54,9 +54,14 @@ const RampSchema = Schema.Struct({
   epochMs: timeMs,
 })
 
-/** A ramp as it was written: what an older version did not write yet is as it begins, what it wrote besides is left out. Throws `InvalidInput`. */
-export const decodeRamp = (input: unknown): Ramp => {
-  const written = typeof input === 'object' && input !== null ? input : null
-  const known = written && Object.fromEntries(Object.entries(written).filter(([name]) => name in emptyRamp))
-  return decodeOrThrow(RampSchema, 'snapshot.ramp', known === null ? input : { ...emptyRamp, ...known })
-}
+/** Before a ramp kept bounds by minute, its other words meant something else; what was used is the same. */
+const ofOlderVersion = (input: unknown): input is { readonly slots: unknown } =>
+  typeof input === 'object' && input !== null && 'slots' in input && !('minutes' in input)
+
+/** A ramp as it was written; an older version's begins to learn anew, with what is in use. Throws `InvalidInput`. */
+export const decodeRamp = (input: unknown): Ramp =>
+  decodeOrThrow(
+    RampSchema,
+    'snapshot.ramp',
+    ofOlderVersion(input) ? { ...emptyRamp, slots: input.slots } : input,
+  )

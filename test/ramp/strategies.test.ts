@@ -104,7 +104,7 @@ describe('a rule that defeats a strategy', () => {
     [
       'follows use and is high enough while use is held: silence lets it fall',
       useGrowth(130_000),
-      { quiet: false, holdSteady: true, stepUp: true, backfill: true, adaptive: true },
+      { quiet: false, holdSteady: true, stepUp: true, backfill: false, adaptive: true },
     ],
     [
       'follows use and has to be raised: holding is not enough',

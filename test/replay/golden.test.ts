@@ -69,10 +69,10 @@ it('shows a change that alters decisions as a diff of decisions', async () => {
   }))
   const { diff } = await replayed({ ...golden, entries })
   expect(diff).toMatchInlineSnapshot(`
-    "entry 8 of anthropic/k1/m, 22:13:20.000, call.submitted merge-4
+    "entry 5 of anthropic/k1/m, 22:13:20.000, call.submitted merge-4
       - defer merge-4: budget (in idle)
       + defer merge-4: reserve-kept (in idle)
-    entry 15 of anthropic/k1/m, 22:13:24.000, call.settled turn-1 (completed)
+    entry 11 of anthropic/k1/m, 22:13:24.000, call.settled turn-1 (completed)
       - release merge-4: open (in auxiliaryDraining)
       - release compress-1: open (in auxiliaryDraining)
       + release merge-4: drain (in auxiliaryDraining)

@@ -33,7 +33,7 @@ describe('a past state', () => {
   it('is shown for a person, at a time given either way', async () => {
     const text = await replay({ ...nothing, journal, at: String(beginsAt + 3_000) })
     expect(text).toMatchInlineSnapshot(`
-      "anthropic/k1/m at 2023-11-14T22:13:22.000Z, entry 14
+      "anthropic/k1/m at 2023-11-14T22:13:22.000Z, entry 10
         state      quietRamp.admitting, gate closed, capacity 4
         primary    0 waiting, 1 in flight
         auxiliary  2 waiting, 0 in flight
@@ -165,7 +165,7 @@ describe('another policy', () => {
 
   it('says so when nothing would differ, and names a file that is no policy', async () => {
     expect(await replay({ ...nothing, journal, policyPath: policy({ capacity: 4 }) })).toBe(
-      `${scope}: nothing would differ in 20 events`,
+      `${scope}: nothing would differ in 14 events`,
     )
     await expect(replay({ ...nothing, journal, policyPath: policy({ capacity: 0 }) })).rejects.toThrow(
       'policy.capacity: expected an integer in [1, 65536], got 0',
