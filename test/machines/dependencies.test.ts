@@ -4,6 +4,7 @@ import { HashMap } from 'effect'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { encodeScope } from '../../machines/snapshot.ts'
+import { runs } from '../properties/runs.ts'
 import { Story } from './story.ts'
 
 const story = (policy = {}): Story => new Story({ capacity: 1, maxDeferralMs: 600_000, ...policy })
@@ -347,7 +348,7 @@ describe('whatever depends on whatever', () => {
           expect([...lanes.running, ...lanes.waiting]).toEqual([])
         },
       ),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 })

@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { PolicyInput } from '../../machines/index.ts'
+import { inHaste, runs } from '../properties/runs.ts'
 import { Story } from './story.ts'
 
 interface Principal {
@@ -189,7 +190,7 @@ describe('against the max-min oracle', () => {
         if (hungry.length > 1)
           indices.push(jain(hungry.map(({ name, weight }) => (tokens.get(name) as number) / weight)))
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     )
     const mean = indices.reduce((sum, index) => sum + index, 0) / indices.length
     console.info(
@@ -198,13 +199,16 @@ describe('against the max-min oracle', () => {
     expect(mean).toBeGreaterThan(0.8)
   })
 
-  it('over a long run the Jain index of nine residences with different calls is above 0.999', () => {
-    const principals = Array.from({ length: 9 }, (_, index) =>
-      residence(`p${index}`, 1 + (index % 3), 4_000, 100 + 97 * index),
-    )
-    const tokens = served(principals, 4_000)
-    const index = jain(principals.map(({ name, weight }) => (tokens.get(name) as number) / weight))
-    console.info(`Jain index over 4,000 calls of nine residences: ${index.toFixed(6)}`)
-    expect(index).toBeGreaterThan(0.999)
-  })
+  it.skipIf(inHaste)(
+    'over a long run the Jain index of nine residences with different calls is above 0.999',
+    () => {
+      const principals = Array.from({ length: 9 }, (_, index) =>
+        residence(`p${index}`, 1 + (index % 3), 4_000, 100 + 97 * index),
+      )
+      const tokens = served(principals, 4_000)
+      const index = jain(principals.map(({ name, weight }) => (tokens.get(name) as number) / weight))
+      console.info(`Jain index over 4,000 calls of nine residences: ${index.toFixed(6)}`)
+      expect(index).toBeGreaterThan(0.999)
+    },
+  )
 })

@@ -4,6 +4,7 @@ import { HashMap } from 'effect'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { defaultPolicy, parsePolicy, worstCaseWaitMs } from '../../machines/index.ts'
+import { runs } from '../properties/runs.ts'
 import { Story } from './story.ts'
 
 const policy = {
@@ -238,7 +239,7 @@ describe('primaries that never stop coming', () => {
           check()
         },
       ),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     )
   })
 })

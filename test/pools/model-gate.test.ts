@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type PriorityClass, priorityClasses, worstCaseWaitMs } from '../../machines/index.ts'
 import { modelGatePolicy } from '../../src/config/pools.ts'
+import { runs } from '../properties/runs.ts'
 import { Gate } from './gate.ts'
 
 const background = 'background_ingestion'
@@ -303,7 +304,7 @@ describe('the gate, whatever comes', () => {
           else if (counts.auxiliaryWaiting > 0) expect(counts.places).toBeGreaterThanOrEqual(capacity - kept)
         }
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 })

@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type PolicyInput, parsePolicy, worstCaseWaitMs } from '../../machines/index.ts'
+import { runs } from './runs.ts'
 import { anyPolicy, Drive } from './scope-drive.ts'
 
 const submission = (lane: 'primary' | 'auxiliary', principal = 'a', inputTokens = 60_000) =>
@@ -104,7 +105,7 @@ describe('I5', () => {
           }
         },
       ),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     )
   })
 })

@@ -4,9 +4,8 @@ import { type Actor, createActor } from 'xstate'
 import { providerScope } from '../../machines/index.ts'
 import { said } from '../machines/graph-walk.ts'
 import { interpretedTransition } from '../machines/interpreted.ts'
+import { runs } from './runs.ts'
 import { anyMove, anyPolicy, Drive } from './scope-drive.ts'
-
-const runs = Number(process.env['RIGHTOFWAY_PROPERTY_RUNS'] ?? 2_000)
 
 const story = fc.record({ policy: anyPolicy, moves: fc.array(anyMove, { maxLength: 60 }) })
 
@@ -25,7 +24,7 @@ describe('a scope, whatever happens to it', () => {
         drive.drain()
         drive.witness.finish()
       }),
-      { numRuns: runs },
+      { numRuns: runs(2_000) },
     )
   })
 
@@ -48,7 +47,7 @@ describe('a scope, whatever happens to it', () => {
         expect(JSON.stringify(restored.getPersistedSnapshot())).toBe(end)
         expect(replay(drive)).toBe(end)
       }),
-      { numRuns: runs / 2 },
+      { numRuns: runs(1_000) },
     )
   })
 
@@ -69,7 +68,7 @@ describe('a scope, whatever happens to it', () => {
           expect(said(walking.getSnapshot())).toBe(said(stepping.getSnapshot()))
         }
       }),
-      { numRuns: runs / 4 },
+      { numRuns: runs(500) },
     )
   })
 })

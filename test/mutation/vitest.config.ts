@@ -1,0 +1,36 @@
+import { enableCompileCache } from 'node:module'
+import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
+
+/** The tests that pin the pure core; those that walk graphs, open hosts or play minutes are too slow to run for each mutant. */
+const include = [
+  'test/machines/*.test.ts',
+  'test/edict/quiet-window.test.ts',
+  'test/pools/*.test.ts',
+  'test/properties/*.test.ts',
+]
+
+/** Tables before laws: a mutant ends with the first test that fails. */
+class TablesFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isLaw = ({ moduleId }: TestSpecification) => Number(moduleId.includes('/properties/'))
+    return files.toSorted((one, other) => isLaw(one) - isLaw(other))
+  }
+}
+
+process.env['RIGHTOFWAY_PROPERTY_RUNS'] = '50'
+
+// Every mutant loads the modules anew.
+enableCompileCache()
+
+export default defineConfig({
+  resolve: { conditions: ['source'] },
+  ssr: { resolve: { conditions: ['source'] } },
+  test: {
+    include,
+    exclude: ['test/machines/graph.test.ts', 'test/pools/three-lanes.test.ts'],
+    setupFiles: ['test/mutation/few-runs.ts'],
+    isolate: false,
+    sequence: { sequencer: TablesFirst },
+  },
+})
