@@ -63,23 +63,18 @@ export const backoffMs = (bounds: PaceBounds, refusals: number, salt: number): n
 export interface PaceRefusal {
   readonly atMs: number
   readonly dispatchedAtMs: number
-  /** What the provider asked for, milliseconds; null when it stated nothing. */
-  readonly statedMs: number | null
   readonly salt: number
 }
 
-/** After a refusal. */
+/** After a refusal. A wait that the provider states holds the whole scope, not the class. */
 export const refused = (pace: Pace, bounds: PaceBounds, refusal: PaceRefusal): Pace => {
-  const { atMs, dispatchedAtMs, statedMs, salt } = refusal
-  const statedUntilMs = statedMs === null ? 0 : atMs + statedMs
-  // One burst counts once: what left up to the last refusal says nothing new, but a stated wait is still a fact.
-  if (pace.epochMs > 0 && dispatchedAtMs <= pace.epochMs) {
-    return { ...pace, pausedUntilMs: Math.max(pace.pausedUntilMs, statedUntilMs) }
-  }
+  const { atMs, dispatchedAtMs, salt } = refusal
+  // One burst counts once: what left up to the last refusal says nothing new.
+  if (pace.epochMs > 0 && dispatchedAtMs <= pace.epochMs) return pace
   const refusals = pace.refusals + 1
   const usualMs = Math.min(pace.spanMs * (refusals === 1 ? firstShare : laterShare), bounds.pacingMaxMs)
   const pauseMs = Math.max(backoffMs(bounds, refusals, salt), Math.ceil(usualMs))
-  const pausedUntilMs = Math.max(pace.pausedUntilMs, statedUntilMs, atMs + pauseMs)
+  const pausedUntilMs = Math.max(pace.pausedUntilMs, atMs + pauseMs)
   const sinceMs = refusals === 1 ? atMs : pace.sinceMs
   return { ...pace, refusals, pausedUntilMs, epochMs: atMs, window: 1, sinceMs }
 }

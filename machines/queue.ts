@@ -51,9 +51,7 @@ export const insert = <T>(queue: Queue<T>, value: T, order: (value: T) => number
     passed.push(cell.value)
     cell = cell.rest
   }
-  if (cell === null && queue.back !== null) {
-    return fromArray([...toArray(queue), value].sort((one, other) => order(one) - order(other)))
-  }
+  if (cell === null && queue.back !== null) return insert(fromArray(toArray(queue)), value, order)
   let front: Cell<T> = { value, rest: cell }
   for (let index = passed.length - 1; index >= 0; index -= 1)
     front = { value: passed[index] as T, rest: front }

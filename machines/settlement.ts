@@ -135,7 +135,6 @@ const weigh = (draft: Draft, evidence: Evidence, flight: InFlight): void => {
   const next = pacing.refused(pace, draft.policy, {
     atMs: draft.at,
     dispatchedAtMs: grantedAt,
-    statedMs: null,
     salt: flight.seq + pace.refusals,
   })
   // What was used leaves the last minute at a time that is known: no need to sleep past it.

@@ -18,7 +18,7 @@ const pool = { ...poolPolicy, ...bounds, capacity: 16, reserve: 0, maxAttempts: 
 
 /** Refused once more, by a call that left after the last refusal. */
 const again = (pace: Pace, atMs: number): Pace =>
-  refused(pace, bounds, { atMs, dispatchedAtMs: atMs, statedMs: null, salt: 7 })
+  refused(pace, bounds, { atMs, dispatchedAtMs: atMs, salt: 7 })
 
 const windowMs = (pace: Pace, atMs: number): number => pace.pausedUntilMs - atMs
 
@@ -81,18 +81,9 @@ describe('the backoff', () => {
     const one = again(steady, 1_000)
     let burst = steady
     for (let index = 0; index < 8; index += 1) {
-      burst = refused(burst, bounds, { atMs: 1_000 + index, dispatchedAtMs: 900, statedMs: null, salt: 7 })
+      burst = refused(burst, bounds, { atMs: 1_000 + index, dispatchedAtMs: 900, salt: 7 })
     }
     expect(burst).toEqual(one)
-  })
-
-  it('a stated wait counts even in a late refusal of the same burst, and only to lengthen the window', () => {
-    const pace = again(steady, 1_000)
-    const late = { dispatchedAtMs: 900, salt: 7 }
-    expect(refused(pace, bounds, { ...late, atMs: 1_001, statedMs: 9_000 }).pausedUntilMs).toBe(10_001)
-    expect(refused(pace, bounds, { ...late, atMs: 1_001, statedMs: 1 }).pausedUntilMs).toBe(
-      pace.pausedUntilMs,
-    )
   })
 
   it('ends at once with an acceptance, unless that call left before the last refusal', () => {
