@@ -189,9 +189,7 @@ export const served = (draft: Draft, waiting: Waiting): void => {
     ...before,
     // Whoever chose it has dropped the places before it that are empty, or has only looked.
     queue: remove(
-      peek(before.queue)?.seq === waiting.seq
-        ? before.queue
-        : (headOf(draft, before.queue)?.queue ?? before.queue),
+      peek(before.queue)?.seq === waiting.seq ? before.queue : headOf(draft, before.queue)!.queue,
       waiting.seq,
       seqOf,
     ),

@@ -1,6 +1,7 @@
 /** Places: what primaries keep, what is halved after them, and what happens when their number changes. */
 import { describe, expect, it } from 'vitest'
-import { poolPolicy } from '../../machines/index.ts'
+import { capacityOf, grown, type LearnedCapacity, shrunk } from '../../machines/capacity.ts'
+import { type EvidenceKind, parsePolicy, poolPolicy } from '../../machines/index.ts'
 import { Story } from './story.ts'
 
 const flood = (story: Story, count: number): number => {
@@ -153,5 +154,76 @@ describe('a capacity that is learned', () => {
     expect(story.running).toHaveLength(5)
     for (let answer = 0; answer < 6; answer += 1) story.settle(story.running[0] as string)
     expect(story.running).toHaveLength(6)
+  })
+})
+
+describe('what is learned of the capacity', () => {
+  const policy = parsePolicy({ capacity: 10, capacityFloor: 3, reserve: 0 })
+  const fixed = parsePolicy({ capacity: 10, capacityFloor: null, reserve: 0 })
+  const five: LearnedCapacity = { places: 5, credit: 0, epochMs: 100 }
+
+  it.each([
+    ['what was learned', policy, 5, 5],
+    ['at most what the policy says', policy, 12, 10],
+    ['at least the floor', policy, 1, 3],
+    ['what the policy says, where nothing is to be learned', fixed, 5, 10],
+  ])('is %s', (_, of, places, capacity) => {
+    expect(capacityOf({ policy: of, learned: { ...five, places } })).toBe(capacity)
+  })
+
+  it.each([
+    ['of a full house counts as its share of a round', policy, five, 5, { ...five, credit: 0.2 }],
+    [
+      'that completes a round adds a place',
+      policy,
+      { ...five, credit: 0.8 },
+      5,
+      { ...five, places: 6, credit: 0 },
+    ],
+    ['while a place was free teaches nothing', policy, five, 4, five],
+    ['at the capacity of the policy teaches nothing', policy, { ...five, places: 10 }, 10, { places: 10 }],
+    ['above it, which was lowered, teaches nothing', policy, { ...five, places: 12 }, 12, { places: 12 }],
+    ['teaches nothing where nothing is to be learned', fixed, five, 5, five],
+  ] as const)('an answer %s', (_, of, learned, inUse, expected) => {
+    expect(grown({ policy: of, learned }, inUse)).toEqual({ ...learned, ...expected })
+  })
+
+  const refused = (over: {
+    of?: typeof policy
+    learned?: LearnedCapacity
+    kind: EvidenceKind
+    stillInUse?: number
+    grantedAt?: number
+  }): LearnedCapacity =>
+    shrunk(
+      { policy: over.of ?? policy, learned: over.learned ?? five },
+      { kind: over.kind, stillInUse: over.stillInUse ?? 4, grantedAt: over.grantedAt ?? 100, at: 200 },
+    )
+
+  it.each<[string, Parameters<typeof refused>[0], number]>([
+    ['for concurrency leaves what still runs', { kind: 'concurrency' }, 4],
+    ['for concurrency never adds', { kind: 'concurrency', stillInUse: 7 }, 5],
+    [
+      'for concurrency says more exactly how many, late in a burst',
+      { kind: 'concurrency', grantedAt: 99 },
+      4,
+    ],
+    ['for concurrency leaves the floor', { kind: 'concurrency', stillInUse: 1 }, 3],
+    ['for overload takes a fifth', { kind: 'overloaded' }, 4],
+    ['for overload leaves the floor', { kind: 'overloaded', learned: { ...five, places: 3 } }, 3],
+  ])('a refusal %s', (_, over, places) => {
+    expect(refused({ ...over, learned: { ...(over.learned ?? five), credit: 0.5 } })).toEqual({
+      places,
+      credit: 0,
+      epochMs: 200,
+    })
+  })
+
+  it.each<[string, Parameters<typeof refused>[0]]>([
+    ['for overload of a call from before the last one', { kind: 'overloaded', grantedAt: 99 }],
+    ['for tokens', { kind: 'input-tokens-per-minute' }],
+    ['where nothing is to be learned', { kind: 'concurrency', of: fixed }],
+  ])('a refusal %s teaches nothing', (_, over) => {
+    expect(refused(over)).toBe(five)
   })
 })

@@ -9,6 +9,7 @@ import {
   paceAllows,
   refused,
   steady,
+  warmFromMs,
 } from '../../machines/pacing.ts'
 import { seededRandom } from '../../src/simulation/random.ts'
 import { refusalOf, Story } from './story.ts'
@@ -104,6 +105,59 @@ describe('the backoff', () => {
     expect(windows.slice(0, 3)).toEqual([2, 3, 4])
     expect(windows.at(-2)).toBe(null)
     expect(again({ ...steady, refusals: 0, window: 9 }, 10).window).toBe(1)
+  })
+
+  it('counts what left in the very moment of the last refusal to its burst', () => {
+    const pace = again(steady, 1_000)
+    const refusal = { atMs: 1_500, salt: 7 }
+    expect(refused(pace, bounds, { ...refusal, dispatchedAtMs: 1_000 })).toBe(pace)
+    expect(refused(pace, bounds, { ...refusal, dispatchedAtMs: 1_001 }).refusals).toBe(2)
+  })
+
+  const usual = { ...steady, spanMs: 20_000 }
+  it.each([
+    ['begins with three quarters of what rows take', usual, 2_000, 15_000, 2_000],
+    [
+      'goes on with a fifth of it',
+      { ...usual, refusals: 1, sinceMs: 500, epochMs: 1_000 },
+      2_000,
+      4_000,
+      500,
+    ],
+    ['never pauses longer than the policy says', { ...usual, spanMs: 900_000 }, 2_000, 30_000, 2_000],
+    [
+      'never ends a pause that is longer',
+      { ...usual, refusals: 1, sinceMs: 500, epochMs: 1_000, pausedUntilMs: 12_000 },
+      2_000,
+      10_000,
+      500,
+    ],
+  ])('a row of refusals %s', (_, pace, atMs, pauseMs, sinceMs) => {
+    expect(again(pace, atMs)).toMatchObject({ pausedUntilMs: atMs + pauseMs, sinceMs, epochMs: atMs })
+  })
+
+  it.each([
+    ['the first row', { refusals: 1, sinceMs: 1_000, spanMs: 0 }, 5_000],
+    ['a row by 3 in 10', { refusals: 2, sinceMs: 1_000, spanMs: 10_000 }, 8_500],
+    ['nothing without a row', { refusals: 0, sinceMs: 1_000, spanMs: 10_000 }, 10_000],
+  ])('an acceptance teaches how long rows last: %s', (_, row, spanMs) => {
+    expect(accepted({ ...steady, window: 3, ...row }, 6_000)).toMatchObject({
+      refusals: 0,
+      window: 4,
+      spanMs,
+    })
+  })
+
+  it.each([
+    ['at once, where nothing was refused', { refusals: 0, epochMs: 1_000, pausedUntilMs: 9_000 }, 0],
+    ['a second and a half after the refusal', { refusals: 1, epochMs: 1_000, pausedUntilMs: 9_000 }, 2_500],
+    [
+      'when its pause ends, where that is sooner',
+      { refusals: 1, epochMs: 1_000, pausedUntilMs: 2_000 },
+      2_000,
+    ],
+  ])('in a warm-up it goes on %s', (_, over, ms) => {
+    expect(warmFromMs({ ...steady, ...over })).toBe(ms)
   })
 
   const open = { ...steady, refusals: 1, pausedUntilMs: 10, window: 1 }

@@ -31,6 +31,8 @@ export default defineConfig({
     exclude: ['test/machines/graph.test.ts', 'test/pools/three-lanes.test.ts'],
     setupFiles: ['test/mutation/few-runs.ts'],
     isolate: false,
+    // A sandbox is new each time, and so would be what is kept of it.
+    fsModuleCache: false,
     sequence: { sequencer: TablesFirst },
   },
 })
