@@ -4,7 +4,6 @@ import { auxiliaryMisfit, costOfCall, primaryWanted, waitsForProvider } from './
 import { fitsAt } from './budget.ts'
 import type { Lane } from './call.ts'
 import { count, type Draft, type InFlight, lookup, type ScopeContext, type Waiting } from './context.ts'
-
 import { endTurn } from './facts.ts'
 import { ringFront, unservedSince } from './fairness.ts'
 import { rest } from './heap.ts'
@@ -23,7 +22,6 @@ const expireWaiting = (
   reason: 'deadline' | 'pending-timeout' | 'unclaimed',
 ): void => {
   leaveWaiting(draft, waiting)
-  draft.unannounced = draft.unannounced.filter((id) => id !== waiting.call.id)
   expire(draft, waiting.call.id, reason)
   end(draft, waiting.call, 'expired')
 }

@@ -137,7 +137,6 @@ export const withdraw = (draft: Draft, callId: string): void => {
   const waiting = lookup(draft.waiting, callId)
   if (waiting !== undefined) {
     leaveWaiting(draft, waiting)
-    draft.unannounced = draft.unannounced.filter((id) => id !== callId)
     return end(draft, waiting.call, 'withdrawn')
   }
   // Its host never used the permit, so nothing reached the provider.
