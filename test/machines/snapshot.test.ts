@@ -3,9 +3,14 @@ import { HashMap, Schema } from 'effect'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createActor } from 'xstate'
+import { lookup, type ScopeContext } from '../../machines/context.ts'
+import { type Heap, rest } from '../../machines/heap.ts'
 import { providerScope, SnapshotUnreadable, snapshotVersion } from '../../machines/index.ts'
+import { toArray } from '../../machines/queue.ts'
 import { decodeScope, type EncodedScope, encodeScope } from '../../machines/snapshot.ts'
 import { InFlightSchema, isInFlightRow, isWaitingRow, WaitingSchema } from '../../machines/snapshot-rows.ts'
+import { runs } from '../properties/runs.ts'
+import { anyMove, anyPolicy, Drive } from '../properties/scope-drive.ts'
 import { refusalOf, Story } from './story.ts'
 
 /** A scope in the middle of everything. */
@@ -203,5 +208,117 @@ describe('a snapshot', () => {
     const { counters: _, ...rest } = encoded()
     const context = decodeScope({ ...rest, counters: {} })
     expect(context.counters.submitted).toBe(0)
+  })
+})
+
+/** What a snapshot leaves out because it follows from the calls, without the places of calls that are gone. */
+const derived = (context: ScopeContext) => {
+  const { waiting, inFlight } = context
+  const stands = ({ id, seq }: { id: string; seq: number }): boolean => {
+    const call = lookup(waiting, id)
+    return call?.seq === seq && call.waitsFor.length === 0 && call.unclaimedUntilMs === null
+  }
+  const waits = ({ id, seq }: { id: string; seq: number }): boolean => lookup(waiting, id)?.seq === seq
+  const flies = ({ id, grantedAt }: { id: string; grantedAt: number }): boolean =>
+    lookup(inFlight, id)?.grantedAt === grantedAt
+  // A call that came back may stand in a queue twice, at the same place.
+  const once = <T extends { seq: number }>(places: ReadonlyArray<T>): T[] => [
+    ...new Map(places.map((place) => [place.seq, place])).values(),
+  ]
+  const due = (heap: Heap | null, counts: (callId: string, at: number) => boolean): string[] => {
+    const list: string[] = []
+    for (let next = heap; next !== null; next = rest(next))
+      if (counts(next.due.callId, next.due.at)) list.push(`${next.due.callId} ${next.due.at}`)
+    return [...new Set(list)]
+  }
+  const callOf = (id: string) => (lookup(waiting, id) ?? lookup(inFlight, id))?.call
+  return {
+    counts: context.counts,
+    heldTurns: context.heldTurns,
+    primaries: context.primaries.map((queue) => once(toArray(queue).filter(stands))),
+    urgent: once(
+      toArray(context.urgent).filter((place) => stands(place) && lookup(waiting, place.id)?.urgent),
+    ),
+    arrivals: [context.arrivals.primary, context.arrivals.auxiliary].map((queue) =>
+      once(toArray(queue).filter(waits)),
+    ),
+    grants: [context.grants.primary, context.grants.auxiliary].map((queue) =>
+      once(toArray(queue).filter(flies)),
+    ),
+    deadlines: due(context.deadlines, (id, at) => callOf(id)?.deadlineAt === at),
+    unclaimed: due(context.unclaimed, (id, at) => lookup(waiting, id)?.unclaimedUntilMs === at),
+    dependents: HashMap.toEntries(context.dependents)
+      .map(([id, list]) => [id, list.filter((one) => lookup(waiting, one)?.waitsFor.includes(id)).sort()])
+      .filter(([, list]) => list!.length > 0)
+      .sort(),
+    principals: HashMap.toEntries(context.principals)
+      .map(([name, { queue, ...rest }]) => [
+        name,
+        {
+          ...rest,
+          queue: toArray(queue).filter((place) => stands(place) && !lookup(waiting, place.id)?.urgent),
+        },
+      ])
+      .sort(([one], [other]) => (String(one) < String(other) ? -1 : 1)),
+  }
+}
+
+const thawed = (context: ScopeContext): ScopeContext =>
+  decodeScope(JSON.parse(JSON.stringify(encodeScope(context))))
+
+describe('what a snapshot leaves out', () => {
+  it('follows from the calls, in the middle of everything', () => {
+    const { context } = rich()
+    expect(derived(thawed(context))).toEqual(derived(context))
+  })
+
+  it('follows from the calls, after a restart whose owners have not come back', () => {
+    const story = rich().restarted()
+    story.tell({ type: 'host.recovered' })
+    story.auxiliary('b1', { inputTokens: 70_000, principal: 'b', deadlineAt: story.at + 900_000 })
+    const { context } = story
+    expect(HashMap.size(context.waiting)).toBeGreaterThan(2)
+    expect(derived(thawed(context))).toEqual(derived(context))
+  })
+
+  it('follows from the calls, whatever happened', () => {
+    fc.assert(
+      fc.property(anyPolicy, fc.array(anyMove, { maxLength: 60 }), (policy, moves) => {
+        const drive = new Drive(policy)
+        for (const move of moves) drive.move(move)
+        expect(derived(thawed(drive.context))).toEqual(derived(drive.context))
+      }),
+      { numRuns: runs(500) },
+    )
+  })
+
+  it('is in the order of names and places, however the calls came', () => {
+    const story = new Story({ capacity: 1 })
+    for (const id of ['m', 'z', 'b', 'a', 'k', 'c']) story.auxiliary(id, { principal: id })
+    for (const id of ['z', 'k', 'a']) story.withdraw(id)
+    const { principals, waiting, ended } = encodeScope(story.context)
+    expect(principals.map(([name]) => name)).toEqual(['b', 'c', 'm'])
+    expect(waiting.map(({ call }) => call.id)).toEqual(['b', 'c'])
+    expect(ended[0].map(([id]) => id)).toEqual(['a', 'k', 'z'])
+  })
+
+  it('is no field of a scope that knows nothing: budgets and paces name only what there is', () => {
+    const { budget, pacing, refusalsByKind } = encodeScope(new Story().context)
+    expect([budget, pacing, refusalsByKind].map((record) => Object.keys(record))).toEqual([[], [], []])
+  })
+})
+
+describe('an unreadable snapshot', () => {
+  it.each([
+    ['an object', null, 'expected an object, got null'],
+    ['calls that are calls', { ...encoded(), waiting: [null] }, 'snapshot.waiting.0.call'],
+  ])('wants %s, and says so', (_, input, message) => {
+    expect(() => decodeScope(input)).toThrow(
+      expect.objectContaining({
+        _tag: 'SnapshotUnreadable',
+        name: 'SnapshotUnreadable',
+        message: expect.stringContaining(message),
+      }),
+    )
   })
 })
