@@ -1,6 +1,6 @@
 /** What a restart finds: what waited waits, what was sent is unknown, what has an owner goes on. */
 import { describe, expect, it } from 'vitest'
-import { Story } from './story.ts'
+import { refusalOf, Story } from './story.ts'
 
 const running = (policy = {}): Story => {
   const story = new Story({ capacity: 3, reserve: 0, maxDeferralMs: 600_000, ...policy })
@@ -154,5 +154,113 @@ describe('after a restart', () => {
     story.tell({ type: 'host.recovered' })
     expect(story.decided).toEqual([])
     expect(story.waiting).toEqual(['admitted', 'waiting'])
+  })
+})
+
+describe('a call whose owner is not back yet', () => {
+  const restarted = (before: Story): Story => {
+    const story = before.restarted()
+    story.tell({ type: 'host.recovered' })
+    return story
+  }
+
+  it('that was promoted meanwhile passes the gate once its owner is back', () => {
+    const before = new Story({ capacity: 2, reserve: 0, maxDeferralMs: 600_000 })
+    before.primary('p')
+    for (const id of ['a', 'b', 'c']) before.auxiliary(id)
+    const story = restarted(before)
+    story.primary('p')
+    expect(story.tell({ type: 'call.promoted', callId: 'a' })).toEqual([])
+    for (const id of ['b', 'c']) story.auxiliary(id)
+    expect(story.auxiliary('a')).toEqual(['release a: dependency'])
+    story.settle('p')
+    story.settle('a')
+    expect(story.running).toEqual(['b', 'c'])
+  })
+
+  it('makes way for later ones of its rank, and goes when its owner is back', () => {
+    const before = new Story({ capacity: 1 })
+    before.auxiliary('a')
+    for (const id of ['p', 'q', 'r']) before.primary(id)
+    const story = restarted(before)
+    story.primary('q')
+    expect(story.running).toEqual(['q'])
+    expect(story.primary('p')).toEqual([])
+    expect(story.settle('q')).toEqual(['release p: primary'])
+    expect(story.context.counts).toMatchObject({ primaryReady: 0, primaryWaiting: 1 })
+  })
+
+  it('is claimed once, however often its owner asks', () => {
+    const before = new Story({ capacity: 1 })
+    before.auxiliary('a')
+    for (const id of ['p', 'q']) before.primary(id)
+    const story = restarted(before)
+    for (let time = 0; time < 3; time += 1) story.primary('p')
+    for (let time = 0; time < 3; time += 1) story.primary('q')
+    expect(story.running).toEqual(['p'])
+    expect(story.context.counts).toMatchObject({ primaryReady: 1, primaryWaiting: 1 })
+  })
+
+  it('and that waits for another still does when its owner is back', () => {
+    const before = new Story({ capacity: 4, reserve: 0 })
+    before.auxiliary('a')
+    before.primary('p', { dependsOn: ['a'] })
+    const story = restarted(before)
+    expect(story.primary('p', { dependsOn: ['a'] })).toEqual([])
+    expect(story.context.counts.primaryReady).toBe(0)
+    expect(story.auxiliary('a')).toEqual(['release a: dependency'])
+    expect(story.settle('a')).toEqual(['release p: primary'])
+  })
+
+  it('keeps its term when the host restarts again', () => {
+    const before = new Story({ capacity: 1, unclaimedExpiryMs: 60_000 })
+    before.auxiliary('r')
+    for (const id of ['a', 'p']) before.submit({ id, lane: id === 'p' ? 'primary' : 'auxiliary' })
+    const story = restarted(before)
+    story.pass(40_000)
+    story.withdraw('nobody')
+    const again = restarted(story)
+    expect(again.context.counts.primaryReady).toBe(0)
+    expect(again.pass(19_999)).toEqual([])
+    expect([...again.pass(1)].sort()).toEqual([
+      'expire a: unclaimed',
+      'expire p: unclaimed',
+      'expire r: unclaimed',
+    ])
+  })
+
+  it('wakes the scope when its term is over, though nothing else is due', () => {
+    const before = new Story({ capacity: 1, unclaimedExpiryMs: 60_000, auxiliaryPendingTimeoutMs: 3_600_000 })
+    before.auxiliary('a')
+    expect(restarted(before).wakesInMs).toBe(60_000)
+  })
+
+  it('is forgotten by name in the order of coming, after those that are unknown', () => {
+    const before = new Story({ capacity: 3, reserve: 0 })
+    const ids = ['z', 'm', 'b', 'y', 'c', 'k']
+    for (const id of ids) before.auxiliary(id)
+    for (const id of ['z', 'm', 'b']) before.dispatch(id)
+    const story = restarted(before)
+    expect(story.decided).toEqual(['z', 'm', 'b'].map((id) => `reject ${id}: outcome-unknown`))
+    expect(story.waiting).toEqual(['y', 'c', 'k'])
+  })
+})
+
+describe('a policy that changes', () => {
+  it('shortens what runs already: timeouts are looked at at once', () => {
+    const story = new Story({ auxiliaryActiveTimeoutMs: 600_000 })
+    story.auxiliary('a')
+    story.pass(10_000)
+    expect(story.change({ auxiliaryActiveTimeoutMs: 5_000 })).toEqual(['expire a: active-timeout'])
+  })
+
+  it('begins anew to learn the capacity', () => {
+    const story = new Story({ capacity: 4, capacityFloor: 1, reserve: 0 })
+    for (const id of ['a', 'b', 'c']) story.auxiliary(id)
+    story.pass(5)
+    story.refuse('c', refusalOf('concurrency'))
+    expect(story.context.learned.places).toBe(2)
+    story.change({ capacity: 6 })
+    expect(story.context.learned.places).toBe(6)
   })
 })

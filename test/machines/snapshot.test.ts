@@ -225,6 +225,9 @@ const derived = (context: ScopeContext) => {
   const once = <T extends { seq: number }>(places: ReadonlyArray<T>): T[] => [
     ...new Map(places.map((place) => [place.seq, place])).values(),
   ]
+  // Calls that were granted in one moment time out in one moment, in whatever order.
+  const byGrant = <T extends { seq: number; grantedAt: number }>(places: ReadonlyArray<T>): T[] =>
+    places.toSorted((one, other) => one.grantedAt - other.grantedAt || one.seq - other.seq)
   const due = (heap: Heap | null, counts: (callId: string, at: number) => boolean): string[] => {
     const list: string[] = []
     for (let next = heap; next !== null; next = rest(next))
@@ -243,7 +246,7 @@ const derived = (context: ScopeContext) => {
       once(toArray(queue).filter(waits)),
     ),
     grants: [context.grants.primary, context.grants.auxiliary].map((queue) =>
-      once(toArray(queue).filter(flies)),
+      byGrant(once(toArray(queue).filter(flies))),
     ),
     deadlines: due(context.deadlines, (id, at) => callOf(id)?.deadlineAt === at),
     unclaimed: due(context.unclaimed, (id, at) => lookup(waiting, id)?.unclaimedUntilMs === at),

@@ -1,7 +1,9 @@
 /** A call comes, comes again, names others, or goes: what is kept of it and what is not. */
 import { HashMap } from 'effect'
 import { describe, expect, it } from 'vitest'
+import type { Ending } from '../../machines/context.ts'
 import { waitReason } from '../../machines/index.ts'
+import { endingOf } from '../../machines/places.ts'
 import { refusalOf, Story } from './story.ts'
 
 const story = (policy = {}): Story =>
@@ -21,31 +23,36 @@ describe('an id', () => {
     expect(lanes.context.counters.submitted).toBe(lanes.context.nextSeq - 1)
   })
 
-  it.each<[string, string, (lanes: Story) => unknown]>([
-    ['completed', 'a', (lanes) => lanes.settle('a')],
-    ['failed', 'a', (lanes) => lanes.settle('a', 'failed')],
+  it.each<[string, string, (lanes: Story) => unknown, Ending]>([
+    ['completed', 'a', (lanes) => lanes.settle('a'), 'completed'],
+    ['failed', 'a', (lanes) => lanes.settle('a', 'failed'), 'failed'],
     [
       'was refused for good',
       'a',
       (lanes) => lanes.refuse('a', refusalOf('not-capacity', { retryable: false })),
+      'throttled',
     ],
-    ['ran out of time as it ran', 'a', (lanes) => lanes.pass(900_000)],
-    ['ran out of time as it waited', 'b', (lanes) => lanes.pass(10)],
-  ])('of a call that %s is not sent again', (_, id, end) => {
-    const lanes = story()
+    ['ran out of time as it ran', 'a', (lanes) => lanes.pass(900_000), 'timedOut'],
+    ['ran out of time as it waited', 'b', (lanes) => lanes.pass(10), 'expired'],
+    ['was abandoned', 'a', (lanes) => [lanes.primary('p'), lanes.pass(50)], 'abandoned'],
+  ])('of a call that %s is not sent again', (_, id, end, ending) => {
+    const lanes = story({ inFlight: 'cancel', graceMs: 50 })
     lanes.auxiliary('a')
     lanes.auxiliary('b', { deadlineAt: lanes.at + 10 })
     end(lanes)
+    expect(endingOf(lanes.context, id)).toBe(ending)
     expect(lanes.auxiliary(id)).toEqual([`reject ${id}: already-settled`])
     expect(lanes.context.counters.rejected).toBeGreaterThan(0)
   })
 
-  it('that was abandoned is not sent again', () => {
-    const lanes = story({ capacity: 2, inFlight: 'cancel', graceMs: 10 })
-    lanes.auxiliary('a')
-    lanes.primary('p')
-    lanes.pass(10)
-    expect(lanes.auxiliary('a')).toEqual(['reject a: already-settled'])
+  it.each([
+    ['while it waited', 'w'],
+    ['before it was sent', 'r'],
+  ])('that was withdrawn %s is remembered as that', (_, id) => {
+    const lanes = story()
+    for (const one of ['r', 'w']) lanes.auxiliary(one)
+    lanes.withdraw(id)
+    expect(endingOf(lanes.context, id)).toBe('withdrawn')
   })
 
   it('that runs already is not counted twice', () => {

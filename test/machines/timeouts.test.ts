@@ -245,3 +245,90 @@ describe('a clock that goes back', () => {
     expect(story.tell({ type: 'clock.woke' })).toEqual([])
   })
 })
+
+describe('the order in which calls time out', () => {
+  it.each(lanes)('holds few places of calls that are gone, however many came and went (%s)', (lane) => {
+    const story = new Story({ ...policy, capacity: 2, reserve: 0, maxDeferralMs: 3_600_000 })
+    story.submit({ id: 'old', lane })
+    for (let index = 0; index < 2_500; index += 1) {
+      story.submit({ id: `c${index}`, lane })
+      story.settle(`c${index}`)
+    }
+    expect(story.context.grants[lane].size).toBeLessThan(1_100)
+    expect(story.context.arrivals[lane].size).toBeLessThan(1_100)
+    story.submit({ id: 'next', lane })
+    story.submit({ id: 'waits', lane })
+    for (let index = 0; index < 2_500; index += 1) {
+      story.submit({ id: `d${index}`, lane })
+      story.withdraw(`d${index}`)
+    }
+    expect(story.context.arrivals[lane].size).toBeLessThan(1_100)
+    const pendingMs = lane === 'primary' ? 20_000 : 50_000
+    expect(story.pass(pendingMs)).toEqual(['expire waits: pending-timeout'])
+    expect(story.pass((lane === 'primary' ? 30_000 : 70_000) - pendingMs)).toEqual([
+      'expire old: active-timeout',
+      'expire next: active-timeout',
+    ])
+  })
+})
+
+describe('auxiliaries that are asked for their places', () => {
+  it('are asked in the order of coming, and not those that a primary needs or that run inside others', () => {
+    const story = new Story({ capacity: 8, reserve: 0, inFlight: 'cancel', graceMs: 5_000 })
+    for (const id of ['z', 'm', 'b']) story.auxiliary(id)
+    story.auxiliary('child', { parentId: 'm' })
+    expect(story.primary('p', { dependsOn: ['b'] })).toEqual([
+      'cancel z: preempted',
+      'cancel m: preempted',
+      'defer p: dependencies',
+    ])
+    expect(story.context.counters.preemptions).toBe(2)
+    expect(story.pass(5_000)).toEqual(['expire z: abandoned', 'expire m: abandoned'])
+  })
+
+  it('are spared while they are the quantum of fairness, until patience ends', () => {
+    const story = new Story({
+      capacity: 2,
+      reserve: 0,
+      inFlight: 'cancel',
+      patienceMs: 20_000,
+      graceMs: 5_000,
+      maxDeferralMs: 10_000,
+      quantumTokens: 1,
+    })
+    for (const id of ['o', 'p', 'q']) story.primary(id)
+    story.auxiliary('a')
+    story.pass(10_000)
+    expect(story.settle('o')).toEqual(['release a: fairness'])
+    expect(story.reasonOf('q')).toBe('auxiliaries-in-flight')
+    expect(story.pass(19_999)).toEqual([])
+    expect(story.pass(1)).toEqual(['cancel a: preempted'])
+    expect(story.pass(4_999)).toEqual([])
+    expect(story.pass(1)).toEqual(['expire a: abandoned', 'release q: primary'])
+  })
+
+  it.each([
+    ['tolerate', 'cancel'],
+    ['settle', 'proceed'],
+  ] as const)('are not asked under %s, %s', (inFlight, afterPatience) => {
+    const story = new Story({ capacity: 1, inFlight, afterPatience, patienceMs: 10_000 })
+    story.auxiliary('a')
+    story.primary('p')
+    expect(story.pass(60_000)).toEqual([])
+    expect(story.context.counters.preemptions).toBe(0)
+    expect(story.settle('a')).toEqual(['release p: primary'])
+  })
+
+  it('are abandoned after the grace of their own asking, not of an earlier one', () => {
+    const story = new Story({ capacity: 1, inFlight: 'cancel', graceMs: 5_000 })
+    story.auxiliary('a')
+    story.primary('p')
+    story.pass(3_000)
+    story.settle('a', 'cancelled')
+    story.settle('p')
+    expect(story.running).toEqual(['a'])
+    story.primary('q')
+    expect(story.pass(4_999)).toEqual([])
+    expect(story.pass(1)).toEqual(['expire a: abandoned', 'release q: primary'])
+  })
+})
