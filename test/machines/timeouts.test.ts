@@ -250,7 +250,7 @@ describe('the order in which calls time out', () => {
   it.each(lanes)('holds few places of calls that are gone, however many came and went (%s)', (lane) => {
     const story = new Story({ ...policy, capacity: 2, reserve: 0, maxDeferralMs: 3_600_000 })
     story.submit({ id: 'old', lane })
-    for (let index = 0; index < 2_500; index += 1) {
+    for (let index = 0; index < 1_200; index += 1) {
       story.submit({ id: `c${index}`, lane })
       story.settle(`c${index}`)
     }
@@ -258,7 +258,7 @@ describe('the order in which calls time out', () => {
     expect(story.context.arrivals[lane].size).toBeLessThan(1_100)
     story.submit({ id: 'next', lane })
     story.submit({ id: 'waits', lane })
-    for (let index = 0; index < 2_500; index += 1) {
+    for (let index = 0; index < 1_200; index += 1) {
       story.submit({ id: `d${index}`, lane })
       story.withdraw(`d${index}`)
     }

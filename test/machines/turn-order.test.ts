@@ -249,6 +249,13 @@ describe('who goes past a head that does not fit', () => {
     expect(nextThatFits(backlog(calls, policy), fits)?.call.id ?? null).toBe(id)
   })
 
+  it('keeps its turn and its place in the ring, though its next call is not covered', () => {
+    const draft = backlog({ a: [90], b: [70, 70], c: [10] })
+    expect(serve(draft, nextThatFits(draft, fits))).toBe('b0')
+    expect(toArray(draft.ring)).toEqual(['a', 'b', 'c'])
+    expect(deficitOf(draft, 'b')).toBe(30)
+  })
+
   it('is not at its quota', () => {
     const draft = backlog({ a: [90], b: [70], c: [10] }, { principalQuota: 1 })
     enterFlight(draft, 'b')

@@ -18,7 +18,7 @@ class TablesFirst extends BaseSequencer {
   }
 }
 
-process.env['RIGHTOFWAY_PROPERTY_RUNS'] = '50'
+process.env['RIGHTOFWAY_PROPERTY_RUNS'] = '25'
 
 // Every mutant loads the modules anew.
 enableCompileCache()
