@@ -77,6 +77,7 @@ describe('a call inside another', () => {
     lanes.auxiliary('parent')
     expect(lanes.primary('child', { parentId: 'parent' })).toEqual(['admit child: nested'])
     expect(lanes.context.counts).toMatchObject({ places: 1, auxiliaryInTheWay: 1, primaryInFlight: 1 })
+    expect(lanes.state).toBe('quietRamp.admitting')
   })
 
   it('of the auxiliary lane is not in the way of a primary', () => {

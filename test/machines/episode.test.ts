@@ -103,3 +103,21 @@ describe('the summary of an episode', () => {
     expect(story.episodes).toEqual([])
   })
 })
+
+describe('a host', () => {
+  it('hears of every event that decided something or ended an episode, once, and of no other', () => {
+    const story = new Story({ capacity: 1, lingerMs: 0 })
+    const heard: Array<ReadonlyArray<string>> = []
+    story.actor.on('decided', ({ decisions }) => heard.push(decisions.map(({ callId }) => callId)))
+    story.primary('p')
+    story.dispatch('p')
+    story.accept('p')
+    story.auxiliary('a')
+    story.settle('p')
+    story.settle('a')
+    story.tell({ type: 'clock.woke' })
+    story.primary('q')
+    story.settle('q')
+    expect(heard).toEqual([['p'], ['a'], ['a'], ['q'], []])
+  })
+})

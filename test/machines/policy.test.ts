@@ -9,7 +9,7 @@ import {
   poolPolicy,
   reserveOf,
 } from '../../machines/index.ts'
-import { restorePolicy } from '../../machines/policy.ts'
+import { reserveFor, restorePolicy } from '../../machines/policy.ts'
 
 const month = 30 * 24 * 60 * 60_000
 const duration = `an integer in [0, ${month}]`
@@ -124,6 +124,7 @@ describe('a policy', () => {
       { qos: { speed: 3 } },
       'policy.qos.speed: only known fields, got 3',
     ],
+    ['limits that are null', { limits: null }, 'policy.limits: object, got null'],
     ['no object', 5, 'policy: object, got 5'],
     ['null', null, 'policy: object, got null'],
   ])('that is or has %s is refused', (_, input, problem) => {
@@ -206,7 +207,17 @@ describe('a policy out of a journal', () => {
   })
 })
 
+describe('a floor under a learned capacity', () => {
+  it('may be the capacity itself', () => {
+    expect(parsePolicy({ capacity: 8, capacityFloor: 8 }).capacityFloor).toBe(8)
+  })
+})
+
 describe('the reserve', () => {
+  it('that is chosen leaves a place where fewer were learned', () => {
+    expect(reserveFor(parsePolicy({ capacity: 16, reserve: 9 }), 4)).toBe(3)
+  })
+
   it.each([
     [1, 0],
     [2, 1],
@@ -233,6 +244,8 @@ describe('the reserve', () => {
     ['all but one place at most', { capacity: 3, reserveFraction: 1 }, 2],
     ['one place at least in a real pool', { capacity: 2, reserveFraction: 0 }, 1],
     ['nothing in a pool of one', { capacity: 1, reserveFraction: 1 }, 0],
+    ['rounded up from half to an even number', { capacity: 3, reserveFraction: 0.5 }, 2],
+    ['rounded down from half to an even number', { capacity: 5, reserveFraction: 0.5 }, 2],
   ])('is %s', (_, input, reserve) => {
     expect(reserveOf(parsePolicy(input))).toBe(reserve)
   })

@@ -319,6 +319,14 @@ describe('auxiliaries that are asked for their places', () => {
     expect(story.settle('a')).toEqual(['release p: primary'])
   })
 
+  it('have the whole grace to answer, though patience is shorter', () => {
+    const story = new Story({ capacity: 1, inFlight: 'cancel', patienceMs: 10_000, graceMs: 60_000 })
+    story.auxiliary('a')
+    story.primary('p')
+    expect(story.pass(59_999)).toEqual([])
+    expect(story.pass(1)).toEqual(['expire a: abandoned', 'release p: primary'])
+  })
+
   it('are abandoned after the grace of their own asking, not of an earlier one', () => {
     const story = new Story({ capacity: 1, inFlight: 'cancel', graceMs: 5_000 })
     story.auxiliary('a')
