@@ -11,7 +11,7 @@ export default {
   concurrency: 2,
   // A loop without end is stopped after so long.
   timeoutMS: 3_000,
-  reporters: ['clear-text', 'json'],
+  reporters: ['progress', 'clear-text', 'json'],
   clearTextReporter: { reportTests: false, logTests: false },
   jsonReporter: { fileName: 'test-artifacts/mutation.json' },
   incrementalFile: 'test-artifacts/mutation-known.json',

@@ -106,6 +106,27 @@ describe('a refused primary is tried again', () => {
     expect(triedAfter(story)).toBe(ms)
   })
 
+  it.each<[string, number[], number]>([
+    ['the first of two uses leaves enough', [60_000, 15_000], 51_000],
+    ['what the second leaves is just enough', [60_000, 20_000], 51_000],
+    ['both must leave', [60_000, 20_001], 61_000],
+    ['the second alone would not have stood in its way', [15_000, 6_000], 51_000],
+  ])('when its minute has emptied to the stated ceiling: %s', (_, [first, second], ms) => {
+    const story = new Story({ capacity: 4, reserve: 0, strategy: 'quiet', quietWindowMs: 10 * minuteMs })
+    for (const [id, inputTokens] of [
+      ['one', first],
+      ['two', second],
+    ] as const) {
+      story.auxiliary(id, { inputTokens: inputTokens as number })
+      story.settle(id)
+      story.pass(10_000)
+    }
+    story.at -= 10_000
+    story.primary('p', { inputTokens: 180_000 })
+    story.refuse('p', refusalOf('acceleration', { facts: { currentLimit: 200_000 } }))
+    expect(triedAfter(story)).toBe(ms)
+  })
+
   it('within the window of quiet, and not more often than four times in it', () => {
     const story = refused('quiet')
     const from = story.at
@@ -308,5 +329,74 @@ describe('what is remembered of a refusal', () => {
     expect(slots.length).toBe(120)
     expect(accepted.length).toBe(120)
     expect(highestAccepted).toBe(600)
+  })
+})
+
+/** What an auxiliary that asks now is told: what the ramp does meanwhile. */
+const meanwhile = (story: Story): string => {
+  const [decided] = story.auxiliary('asks', { inputTokens: 1 })
+  story.withdraw('asks')
+  return (decided as string).split(': ')[1] as string
+}
+
+describe('an adaptive ramp', () => {
+  it.each<[string, Parameters<typeof refused>[1], string]>([
+    ['is quiet first, where others had sent', {}, 'primary-pending'],
+    ['does not try quiet, where nobody had sent', { used: 0 }, 'backfill'],
+    ['does not try quiet, where next to nobody had', { used: 9_000 }, 'backfill'],
+    ['is quiet, where a little more had been sent', { used: 9_001 }, 'primary-pending'],
+    [
+      'waits for the ceiling that is stated, where it rises to the call',
+      { facts: { currentLimit: 100_000, nextLimit: 140_000 } },
+      'backfill',
+    ],
+    [
+      'is quiet, where the present ceiling would hold the call alone',
+      { facts: { currentLimit: 180_000, nextLimit: 220_000 } },
+      'primary-pending',
+    ],
+    [
+      'is quiet, where the next ceiling is no higher',
+      { facts: { currentLimit: 100_000, nextLimit: 100_000 } },
+      'primary-pending',
+    ],
+    [
+      'is quiet, where only the present ceiling is stated',
+      { facts: { currentLimit: 100_000 } },
+      'primary-pending',
+    ],
+    ['is quiet, where only the next ceiling is stated', { facts: { nextLimit: 190_000 } }, 'primary-pending'],
+  ])('%s', (_, over, told) => {
+    expect(meanwhile(refused('adaptive', over))).toBe(told)
+  })
+
+  it('that is refused again and again goes from one window of quiet over a boundary to a warm-up', () => {
+    const story = refused('adaptive')
+    const from = story.at
+    const told: string[] = [meanwhile(story)]
+    let quietMs = 0
+    for (let refusal = 0; refusal < 12 && told.at(-1) !== 'warm-up'; refusal += 1) {
+      triedAfter(story)
+      story.refuse('p', refusalOf('acceleration'))
+      const now = meanwhile(story)
+      if (now === 'backfill' && quietMs === 0) quietMs = story.at - from
+      if (now !== told.at(-1)) told.push(now)
+    }
+    expect(told).toEqual(['primary-pending', 'backfill', 'warm-up'])
+    expect(quietMs).toBe(minuteMs)
+  })
+
+  it.each([
+    ['quiet', 'primary-pending'],
+    ['holdSteady', 'backfill'],
+    ['backfill', 'backfill'],
+    ['stepUp', 'warm-up'],
+  ] as const)('is not asked under %s, which stays what it is', (strategy, reason) => {
+    const story = refused(strategy)
+    for (let refusal = 0; refusal < 7; refusal += 1) {
+      expect(meanwhile(story)).toBe(reason)
+      triedAfter(story)
+      story.refuse('p', refusalOf('acceleration'))
+    }
   })
 })
