@@ -10,7 +10,7 @@ export default {
   ignoreStatic: true,
   concurrency: 2,
   // A loop without end is stopped after so long.
-  timeoutMS: 3_000,
+  timeoutMS: 2_000,
   reporters: ['progress', 'clear-text', 'json'],
   clearTextReporter: { reportTests: false, logTests: false },
   jsonReporter: { fileName: 'test-artifacts/mutation.json' },

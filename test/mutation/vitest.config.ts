@@ -2,14 +2,6 @@ import { enableCompileCache } from 'node:module'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** The tests that pin the pure core; those that walk graphs, open hosts or play minutes are too slow to run for each mutant. */
-const include = [
-  'test/machines/*.test.ts',
-  'test/edict/quiet-window.test.ts',
-  'test/pools/*.test.ts',
-  'test/properties/*.test.ts',
-]
-
 /** Tables before laws: a mutant ends with the first test that fails. */
 class TablesFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -23,13 +15,19 @@ process.env['RIGHTOFWAY_PROPERTY_RUNS'] = '25'
 // Every mutant loads the modules anew.
 enableCompileCache()
 
+/** The tests that pin the core. Those that walk graphs or open hosts are too slow to run for each mutant. */
 export default defineConfig({
   resolve: { conditions: ['source'] },
   ssr: { resolve: { conditions: ['source'] } },
   test: {
-    include,
+    include: [
+      'test/machines/*.test.ts',
+      'test/edict/quiet-window.test.ts',
+      'test/pools/*.test.ts',
+      'test/properties/*.test.ts',
+    ],
     exclude: ['test/machines/graph.test.ts', 'test/pools/three-lanes.test.ts'],
-    setupFiles: ['test/mutation/few-runs.ts'],
+    setupFiles: ['test/mutation/short-runs.ts'],
     isolate: false,
     // A sandbox is new each time, and so would be what is kept of it.
     fsModuleCache: false,
