@@ -246,6 +246,25 @@ describe('a call whose owner is not back yet', () => {
   })
 })
 
+describe('calls in flight that a snapshot brings back', () => {
+  it('time out in the order of their grants, which need not be that of their coming', () => {
+    const before = new Story({
+      capacity: 2,
+      reserve: 0,
+      auxiliaryActiveTimeoutMs: 70_000,
+      pacingBaseMs: 0,
+      pacingMaxMs: 0,
+    })
+    for (const id of ['a', 'b']) before.auxiliary(id)
+    before.pass(10_000)
+    before.refuse('a')
+    const story = before.restarted()
+    expect(story.running).toEqual(['a', 'b'])
+    expect(story.pass(60_000)).toEqual(['expire b: active-timeout'])
+    expect(story.pass(10_000)).toEqual(['expire a: active-timeout'])
+  })
+})
+
 describe('a policy that changes', () => {
   it('shortens what runs already: timeouts are looked at at once', () => {
     const story = new Story({ auxiliaryActiveTimeoutMs: 600_000 })

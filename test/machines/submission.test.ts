@@ -233,6 +233,15 @@ describe('a call that returns', () => {
     expect(lanes.running).toContain('b1')
   })
 
+  it('of its own turn gets that back', () => {
+    const lanes = story({ pacingBaseMs: 1_000, pacingMaxMs: 1_000, quantumTokens: 100 })
+    for (const id of ['a', 'w']) lanes.auxiliary(id, { principal: 'a', inputTokens: 70 })
+    lanes.pass(5)
+    const before = HashMap.getUnsafe(lanes.context.principals, 'a').deficitTokens
+    lanes.refuse('a')
+    expect(HashMap.getUnsafe(lanes.context.principals, 'a').deficitTokens).toBe(before + 70)
+  })
+
   it('of an urgent grant pays no turn: none is given back', () => {
     const lanes = story({ capacity: 2, pacingBaseMs: 1_000, pacingMaxMs: 1_000, quantumTokens: 100 })
     lanes.tell({ type: 'turn.began', turnId: 't', betweenRounds: 'hold' })
