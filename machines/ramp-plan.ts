@@ -95,9 +95,9 @@ const quietPlan = ({ ramp, refusal, bounds, refusals }: Step): RampPlan => {
   // A stated ceiling says how far the trailing minute has to empty.
   const stated = statedLimit !== null && statedLimit >= tokens && trailingTokens > statedLimit - tokens
   const everyMs = Math.max(1, Math.ceil(quietWindowMs / quietTries))
-  const nextTryMs = stated ? fallsTo(ramp.slots, statedLimit - tokens, atMs) : atMs + everyMs
-  const isLast = nextTryMs + everyMs / 2 > quietUntilMs
-  const tryAtMs = isLast ? quietUntilMs : nextTryMs
+  const statedMs = stated ? fallsTo(ramp.slots, statedLimit - tokens, atMs) : null
+  const isLast = atMs + 1.5 * everyMs > quietUntilMs
+  const tryAtMs = Math.min(statedMs ?? (isLast ? quietUntilMs : atMs + everyMs), quietUntilMs)
   return { ...noPlan, kind: 'quiet', tokens, tryAtMs, refusals, quietUntilMs }
 }
 

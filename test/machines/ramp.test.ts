@@ -82,7 +82,7 @@ describe('a refused primary is tried again', () => {
     ],
     [
       'at the third boundary, where the ceiling rises slowly',
-      ['holdSteady', { facts: { currentLimit: 100_000, nextLimit: 130_000 } }],
+      ['backfill', { facts: { currentLimit: 100_000, nextLimit: 130_000 } }],
       (story) => untilBoundary(story, 3),
     ],
     [
@@ -126,20 +126,6 @@ describe('a refused primary is tried again', () => {
     story.refuse('p', refusalOf('acceleration', { facts: { currentLimit: 200_000 } }))
     expect(triedAfter(story)).toBe(ms)
   })
-
-  it('within the window of quiet, and not more often than four times in it', () => {
-    const story = refused('quiet')
-    const from = story.at
-    let tries = 0
-    while (story.at < from + minuteMs) {
-      triedAfter(story)
-      tries += 1
-      if (story.running.includes('p')) story.refuse('p', refusalOf('acceleration'))
-    }
-    expect(story.at - from).toBe(minuteMs)
-    expect(tries).toBeLessThanOrEqual(4)
-    expect(tries).toBeGreaterThan(0)
-  })
 })
 
 describe('while a refused primary waits', () => {
@@ -163,25 +149,6 @@ describe('while a refused primary waits', () => {
     expect(story.auxiliary('late', { inputTokens: 10 })).toEqual(['defer late: primary-active'])
   })
 
-  it('and auxiliaries lift the ceiling, they go as its warm-up, in their places and turns', () => {
-    const story = refused('stepUp', { quantumTokens: 1_000_000 })
-    for (const id of ['a', 'b', 'c', 'd', 'e']) story.auxiliary(id, { principal: id, inputTokens: 10_000 })
-    expect(story.running).toEqual(['a', 'b', 'c', 'd'])
-    expect(story.settle('a')).toEqual(['release e: warm-up'])
-  })
-
-  it('and a minute was used that should lift the ceiling, all are silent until exactly a minute has passed', () => {
-    const story = refused('stepUp', { used: 0 })
-    const at = story.at
-    for (const id of ['a', 'b']) {
-      story.auxiliary(id, { principal: id, inputTokens: 90_000 })
-      story.accept(id)
-      story.settle(id)
-    }
-    expect(story.auxiliary('c', { inputTokens: 10 })).toEqual(['defer c: primary-pending'])
-    expect(triedAfter(story)).toBe((Math.floor(at / 1_000) + 1) * 1_000 + minuteMs - at)
-  })
-
   it('and that was not enough, the next minute must be fuller before all are silent', () => {
     const story = refused('stepUp', { used: 0 })
     const fill = (prefix: string, tokens: number) => {
@@ -198,17 +165,6 @@ describe('while a refused primary waits', () => {
     story.refuse('p', refusalOf('acceleration'))
     fill('b', 140_000)
     expect(story.auxiliary('more', { inputTokens: 10 })).toEqual(['admit more: warm-up'])
-  })
-
-  it('and its plan is of warm-up, refusals of auxiliaries pause their class for a second and a half at most', () => {
-    const story = refused('stepUp', { pacingBaseMs: 20_000, pacingMaxMs: 20_000 })
-    story.auxiliary('a', { inputTokens: 10_000 })
-    story.pass(10)
-    story.refuse('a', refusalOf('acceleration'))
-    expect(story.running).toEqual([])
-    expect(story.wakesInMs).toBe(1_500)
-    expect(story.pass(1_499)).toEqual([])
-    expect(story.pass(1)).toEqual(['release a: warm-up'])
   })
 })
 
@@ -317,19 +273,6 @@ describe('what is remembered of a refusal', () => {
     story.pass(20_000)
     expect(trailing()).toBe(0)
   })
-
-  it('keeps no more than two minutes of use', () => {
-    const story = new Story({ capacity: 8, reserve: 0 })
-    for (let second = 0; second < 400; second += 1) {
-      story.auxiliary(`c${second}`, { inputTokens: 10 })
-      story.settle(`c${second}`)
-      story.pass(1_000)
-    }
-    const { slots, accepted, highestAccepted } = story.context.ramp
-    expect(slots.length).toBe(120)
-    expect(accepted.length).toBe(120)
-    expect(highestAccepted).toBe(600)
-  })
 })
 
 /** What an auxiliary that asks now is told: what the ramp does meanwhile. */
@@ -342,8 +285,8 @@ const meanwhile = (story: Story): string => {
 describe('an adaptive ramp', () => {
   it.each<[string, Parameters<typeof refused>[1], string]>([
     ['is quiet first, where others had sent', {}, 'primary-pending'],
-    ['does not try quiet, where nobody had sent', { used: 0 }, 'backfill'],
-    ['does not try quiet, where next to nobody had', { used: 9_000 }, 'backfill'],
+    ['does not try quiet, where nobody had sent', { used: 0 }, 'warm-up'],
+    ['does not try quiet, where next to nobody had', { used: 9_000 }, 'warm-up'],
     ['is quiet, where a little more had been sent', { used: 9_001 }, 'primary-pending'],
     [
       'waits for the ceiling that is stated, where it rises to the call',
@@ -370,25 +313,8 @@ describe('an adaptive ramp', () => {
     expect(meanwhile(refused('adaptive', over))).toBe(told)
   })
 
-  it('that is refused again and again goes from one window of quiet over a boundary to a warm-up', () => {
-    const story = refused('adaptive')
-    const from = story.at
-    const told: string[] = [meanwhile(story)]
-    let quietMs = 0
-    for (let refusal = 0; refusal < 12 && told.at(-1) !== 'warm-up'; refusal += 1) {
-      triedAfter(story)
-      story.refuse('p', refusalOf('acceleration'))
-      const now = meanwhile(story)
-      if (now === 'backfill' && quietMs === 0) quietMs = story.at - from
-      if (now !== told.at(-1)) told.push(now)
-    }
-    expect(told).toEqual(['primary-pending', 'backfill', 'warm-up'])
-    expect(quietMs).toBe(minuteMs)
-  })
-
   it.each([
     ['quiet', 'primary-pending'],
-    ['holdSteady', 'backfill'],
     ['backfill', 'backfill'],
     ['stepUp', 'warm-up'],
   ] as const)('is not asked under %s, which stays what it is', (strategy, reason) => {

@@ -157,7 +157,7 @@ describe('a refusal', () => {
     told('tokens-per-day', 9_000)
     told('overloaded', 9_000)
     told('concurrency', 2_000)
-    expect(story.context.wait).toEqual({ untilMs: story.at + 9_000, kind: 'tokens-per-day' })
+    expect(story.context.wait).toMatchObject({ untilMs: story.at + 9_000, kind: 'tokens-per-day' })
   })
 
   it('for concurrency that lowers the capacity pauses nobody; one that cannot lower it does', () => {
@@ -222,7 +222,7 @@ describe('evidence from beside', () => {
     expect(story.context.wait).toBeNull()
     expect(story.context.budget.requestsPerMinute?.level).toBe(3)
     story.tell({ type: 'provider.evidence', evidence: refusalOf('overloaded', { retryAfterMs: 4_000 }) })
-    expect(story.context.wait).toEqual({ untilMs: story.at + 4_000, kind: 'overloaded' })
+    expect(story.context.wait).toMatchObject({ untilMs: story.at + 4_000, kind: 'overloaded' })
     expect(story.context.budget.requestsPerMinute?.level).toBe(3)
   })
 

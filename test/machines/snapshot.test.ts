@@ -314,7 +314,11 @@ describe('what a snapshot leaves out', () => {
 describe('an unreadable snapshot', () => {
   it.each([
     ['an object', null, 'expected an object, got null'],
-    ['calls that are calls', { ...encoded(), waiting: [null] }, 'snapshot.waiting.0.call'],
+    [
+      'calls that are calls',
+      { ...encoded(), waiting: [null] },
+      'snapshot.waiting.0: expected object, got null',
+    ],
   ])('wants %s, and says so', (_, input, message) => {
     expect(() => decodeScope(input)).toThrow(
       expect.objectContaining({

@@ -41,6 +41,7 @@ const come = (draft: Draft, principal: string, id: string, inputTokens: number):
     urgent: false,
     waitsFor: [],
     unclaimedUntilMs: null,
+    dispatchAtOnce: false,
   }
   draft.waiting = HashMap.set(draft.waiting, id, waiting)
   enqueueAuxiliary(draft, waiting)

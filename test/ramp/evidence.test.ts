@@ -88,11 +88,11 @@ describe('the ramp in a snapshot', () => {
   }
   const withRamp = (ramp: object) => ({ ...encoded(), ramp: { ...encoded().ramp, ...ramp } })
 
-  it('of an older version is completed by what a new one begins with, and loses what it no longer has', () => {
+  it('of an older version begins to learn anew: only what is in use means the same', () => {
     const { slots, accepted, refusal, plan, highestAccepted, epochMs } = encoded().ramp
     const older = { slots, accepted, refusal, plan, highestAccepted, lastUseMs: 7, epochMs }
     const { ramp } = decodeScope({ ...encoded(), ramp: older })
-    expect(ramp).toEqual({ ...emptyRamp, slots, accepted, refusal, plan, highestAccepted, epochMs })
+    expect(ramp).toEqual({ ...emptyRamp, slots })
   })
 
   it('of an older version has a wait without a probe', () => {
