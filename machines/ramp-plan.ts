@@ -55,6 +55,12 @@ const noPlan: RampPlan = {
 export const boundaryAfter = (atMs: number, count: number): number =>
   (Math.floor(atMs / minuteMs) + Math.max(1, count)) * minuteMs
 
+/** The next minute boundary, or the end of the quiet window, where there is one, when that comes first. */
+const nextTryMs = (atMs: number, { quietWindowMs }: RampBounds): number => {
+  const boundaryMs = boundaryAfter(atMs, 1)
+  return quietWindowMs > 0 ? Math.min(boundaryMs, atMs + quietWindowMs) : boundaryMs
+}
+
 /** Minute boundaries until the ceilings that the provider stated reach the call, were they to go on by the same step; null when they do not say. */
 const statedBoundaries = ({ statedLimit, statedNextLimit }: Refusal, tokens: number): number | null => {
   if (statedLimit === null || statedNextLimit === null || statedNextLimit <= statedLimit) return null
@@ -104,10 +110,7 @@ const quietPlan = ({ ramp, refusal, bounds, refusals }: Step): RampPlan => {
 const backfillPlan = ({ ramp, refusal, bounds, refusals }: Step): RampPlan => {
   const { tokens, atMs } = refusal
   const boundaries = statedBoundaries(refusal, tokens) ?? seenBoundaries(ramp, refusal)
-  const tryAtMs =
-    boundaries === null
-      ? Math.min(boundaryAfter(atMs, 1), atMs + bounds.quietWindowMs)
-      : boundaryAfter(atMs, boundaries)
+  const tryAtMs = boundaries === null ? nextTryMs(atMs, bounds) : boundaryAfter(atMs, boundaries)
   return { ...noPlan, kind: 'backfill', tokens, tryAtMs, refusals }
 }
 
@@ -117,11 +120,9 @@ const buildPlan = ({ ramp, refusal, bounds, refusals }: Step): RampPlan => {
   const hoped = Math.ceil(tokens / factorAt(ramp))
   // The hush that led here was not enough: next time the minute before it must be fuller.
   const raised = plan?.kind === 'hush' ? Math.ceil(plan.targetTokens * targetStep) : (plan?.targetTokens ?? 0)
-  const targetTokens = Math.min(tokens, Math.max(hoped, raised))
-  const tryAtMs =
-    plan?.kind === 'build'
-      ? boundaryAfter(atMs, 2)
-      : Math.min(boundaryAfter(atMs, 1), atMs + bounds.quietWindowMs)
+  // A call that nobody estimated wants some use too: with nothing to reach, it would be tried again at once.
+  const targetTokens = Math.max(1, Math.min(tokens, Math.max(hoped, raised)))
+  const tryAtMs = plan?.kind === 'build' ? boundaryAfter(atMs, 2) : nextTryMs(atMs, bounds)
   return { ...noPlan, kind: 'build', tokens, tryAtMs, refusals, targetTokens }
 }
 
@@ -130,7 +131,7 @@ const holdPlan = ({ ramp, refusal, refusals }: Step): RampPlan => {
   const { atMs, tokens } = refusal
   const { low } = ceilingOf(boundsOf(ramp), atMs)
   // With nothing accepted there is no level to hold: the first call that is accepted makes it.
-  const targetTokens = Math.min(tokens, Math.max(1, low))
+  const targetTokens = Math.max(1, Math.min(tokens, low))
   return { ...noPlan, kind: 'hold', tokens, tryAtMs: boundaryAfter(atMs, 2), refusals, targetTokens }
 }
 

@@ -96,6 +96,16 @@ describe('a refused primary is tried again', () => {
       () => 3_000,
     ],
     [
+      'at the next boundary, where no quiet is wanted: never at once',
+      ['adaptive', { quietWindowMs: 0, used: 0 }],
+      (story) => untilBoundary(story, 1),
+    ],
+    [
+      'at the next boundary by a plan to backfill, where no quiet is wanted',
+      ['backfill', { quietWindowMs: 0 }],
+      (story) => untilBoundary(story, 1),
+    ],
+    [
       'at the next boundary, where the ceilings that are stated fall',
       ['backfill', { facts: { currentLimit: 140_000, nextLimit: 100_000 } }],
       (story) => untilBoundary(story, 1),
@@ -281,6 +291,18 @@ const meanwhile = (story: Story): string => {
   story.withdraw('asks')
   return (decided as string).split(': ')[1] as string
 }
+
+describe('a refused primary that nobody estimated', () => {
+  it.each(['adaptive', 'stepUp', 'holdSteady'] as const)(
+    'is not tried again at once under %s',
+    (strategy) => {
+      const story = new Story({ capacity: 4, reserve: 0, strategy })
+      story.primary('p')
+      expect(story.refuse('p', refusalOf('acceleration'))).toEqual(['defer p: refused-by-provider'])
+      expect(story.running).toEqual([])
+    },
+  )
+})
 
 describe('an adaptive ramp', () => {
   it.each<[string, Parameters<typeof refused>[1], string]>([
