@@ -90,7 +90,7 @@ export class History {
   /** The scope at a moment, as a replay gives it. Rejects with `HistoryDropped`. */
   async stateAt(scope: string, moment: Moment): Promise<StateAnswer> {
     const replayed = await this.#replay(scope, moment)
-    const context = replayed.actor.getSnapshot().context.lanes
+    const context = replayed.context
     return {
       scope,
       position: replayed.position,
@@ -108,7 +108,7 @@ export class History {
         throw error
       })
       if (replayed === null || replayed.position === 0) continue
-      rows.push(scopeRow(replayed.actor.getSnapshot().context.lanes, replayed.position))
+      rows.push(scopeRow(replayed.context, replayed.position))
     }
     return rows
   }

@@ -20,7 +20,14 @@ export {
   type QosPolicy,
   reserveOf,
 } from './policy.ts'
-export { advance, providerScope, type ScopeEmitted, type ScopeInput } from './provider-scope.ts'
+export {
+  advance,
+  contextFrom,
+  type LiveScope,
+  providerScope,
+  type ScopeEmitted,
+  type ScopeInput,
+} from './provider-scope.ts'
 export { waitReason } from './reason.ts'
 export { type EncodedScope, SnapshotUnreadable, snapshotVersion } from './snapshot.ts'
 export type { Arrow } from './walk.ts'

@@ -6,7 +6,7 @@
  * It can be created, spawned or invoked in any XState 5 system as it stands. Send it
  * `ScopeEvent`s and listen to its emitted `decided` events.
  */
-import { type SnapshotFrom, setup } from 'xstate'
+import { createActor, type SnapshotFrom, setup } from 'xstate'
 import { type Condition, conditions } from './conditions.ts'
 import { continued, type Draft, draftOf, emptyContext, type ScopeContext } from './context.ts'
 import type { Decision, EpisodeSummary, ScopeState } from './decision.ts'
@@ -152,6 +152,12 @@ export interface PersistedScope {
   readonly scope: EncodedScope
 }
 
+/** What `createActor` takes as well: the scope goes on from a context that is at hand. */
+export interface LiveScope {
+  readonly status: 'active'
+  readonly lanes: ScopeContext
+}
+
 type Snapshot = SnapshotFrom<typeof providerScope>
 type ActorScopeOf = Parameters<typeof providerScope.transition>[2]
 
@@ -201,5 +207,12 @@ Object.assign(providerScope, {
     status: 'active',
     scope: encodeScope(context.lanes),
   }),
-  restoreSnapshot: (persisted: PersistedScope) => snapshotIn(decodeScope(persisted.scope)),
+  restoreSnapshot: (from: PersistedScope | LiveScope) =>
+    snapshotIn('lanes' in from ? from.lanes : decodeScope(from.scope)),
 })
+
+/** What a scope knows at a snapshot, or before its first event. Throws `SnapshotUnreadable`. */
+export const contextFrom = (scope: string, snapshot: unknown = null): ScopeContext =>
+  snapshot === null
+    ? createActor(providerScope, { input: { scope } }).getSnapshot().context.lanes
+    : decodeScope(snapshot)

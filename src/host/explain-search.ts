@@ -125,7 +125,7 @@ export const stateInJournal =
     for await (const batch of journal.read({ scope, after: replayed.position })) {
       for (const entry of batch) replayed.feed(readRecord(path, entry), entry.position)
     }
-    return replayed.actor.getSnapshot().context.lanes
+    return replayed.context
   }
 
 /** The states at the checkpoints that name the call: what is left of it when its entries are gone. */
@@ -137,5 +137,5 @@ export const checkpointsNaming = async (
   const naming = (checkpoint: Checkpoint) => checkpoint.snapshot.includes(quoted)
   return (await journal.checkpoints())
     .filter(naming)
-    .map((checkpoint) => new Replayed(checkpoint.scope, checkpoint).actor.getSnapshot().context.lanes)
+    .map((checkpoint) => new Replayed(checkpoint.scope, checkpoint).context)
 }

@@ -54,10 +54,7 @@ export class Kernel {
   /** Opens over a journal and takes up every scope in it. Fails closed on history that it cannot read. */
   static async open({ journal, journalPath, clock }: KernelOptions): Promise<Kernel> {
     const replayed = await replayJournal(journal, journalPath)
-    const newestMs = Math.max(
-      0,
-      ...[...replayed.values()].map(({ actor }) => actor.getSnapshot().context.lanes.at),
-    )
+    const newestMs = Math.max(0, ...[...replayed.values()].map(({ context }) => context.at))
     const kernel = new Kernel(journal, steadyClock(clock, newestMs))
     for (const scope of replayed.values()) kernel.#takeUp(scope)
     return kernel
@@ -158,8 +155,8 @@ export class Kernel {
     })
   }
 
-  #takeUp({ scope, actor, position, entries }: Replayed): void {
-    const runner = new ScopeRunner(scope, actor, this.#ports)
+  #takeUp({ scope, context, position, entries }: Replayed): void {
+    const runner = new ScopeRunner(scope, startScope(scope, context), this.#ports)
     runner.position = position
     runner.entriesSinceCheckpoint = entries
     this.#runners.set(scope, runner)

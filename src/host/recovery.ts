@@ -1,9 +1,14 @@
-/** From the journal back to actors: the newest checkpoint of each scope, and every entry after it. */
-import type { Actor } from 'xstate'
-import { type Decision, InvalidInput, type providerScope, type ScopeEvent } from '../../machines/index.ts'
+/** From the journal back to what scopes knew: the newest checkpoint of each, and every entry after it. */
+import {
+  advance,
+  contextFrom,
+  type Decision,
+  InvalidInput,
+  type ScopeContext,
+  type ScopeEvent,
+} from '../../machines/index.ts'
 import { restorePolicy } from '../../machines/policy.ts'
 import { type Checkpoint, type Journal, JournalCorrupt, type StoredEntry } from '../journal/journal.ts'
-import { startScope } from './scope-runner.ts'
 
 /** What an entry's record holds. */
 export interface Record {
@@ -64,28 +69,25 @@ export class ReplayDiverged extends Error {
   }
 }
 
-/** A scope rebuilt by feeding its history to one actor. */
+/** A scope rebuilt from its history. */
 export class Replayed {
   readonly scope: string
-  readonly actor: Actor<typeof providerScope>
+  context: ScopeContext
   position = 0
   entries = 0
 
   constructor(scope: string, checkpoint?: Checkpoint) {
     this.scope = scope
-    this.actor = startScope(scope, checkpoint === undefined ? undefined : JSON.parse(checkpoint.snapshot))
+    this.context = contextFrom(scope, checkpoint === undefined ? null : JSON.parse(checkpoint.snapshot))
     this.position = checkpoint?.position ?? 0
-    this.actor.subscribe({ error: () => {} })
   }
 
   /** Feeds one entry; answers what it decides now. */
   feed({ event }: Pick<Record, 'event'>, position: number): ReadonlyArray<Decision> {
-    this.actor.send(event)
-    const { status, error } = this.actor.getSnapshot() as { status: string; error?: unknown }
-    if (status === 'error') throw error
+    this.context = advance(this.context, event)
     this.position = position
     this.entries += 1
-    return this.actor.getSnapshot().context.lanes.decisions
+    return this.context.decisions
   }
 }
 

@@ -87,7 +87,7 @@ export const replayScopes = async (
   }
   const rebuilt = [...scopes.values()]
     .sort((one, other) => (one.scope < other.scope ? -1 : 1))
-    .map(({ position, actor }) => ({ position, context: actor.getSnapshot().context.lanes }))
+    .map(({ position, context }) => ({ position, context }))
   return { scopes: rebuilt, differences }
 }
 

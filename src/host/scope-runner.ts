@@ -6,11 +6,13 @@ import { HashMap, Option } from 'effect'
 import { type Actor, createActor } from 'xstate'
 import {
   type Call,
+  contextFrom,
   type Decision,
   type EpisodeSummary,
   type Evidence,
   type InFlight,
   type LimitReading,
+  type LiveScope,
   type Policy,
   providerScope,
   type ScopeContext,
@@ -327,14 +329,8 @@ export class ScopeRunner implements PermitOwner {
   }
 }
 
-/** A scope's actor, from a snapshot (throws `SnapshotUnreadable`) or from nothing. Started, so that it can be fed. */
-export const startScope = (name: string, snapshot?: unknown): Actor<typeof providerScope> => {
-  const input = { scope: name }
-  const actor =
-    snapshot === undefined
-      ? createActor(providerScope, { input })
-      : createActor(providerScope, { input, snapshot: { status: 'active', scope: snapshot } as never })
-  const start = actor.getSnapshot() as { readonly status: string; readonly error?: unknown }
-  if (start.status === 'error') throw start.error
-  return actor.start()
+/** A scope's actor that goes on from what the scope knows. Started, so that it can be fed. */
+export const startScope = (name: string, lanes = contextFrom(name)): Actor<typeof providerScope> => {
+  const from: LiveScope = { status: 'active', lanes }
+  return createActor(providerScope, { input: { scope: name }, snapshot: from as never }).start()
 }

@@ -5,14 +5,16 @@
  */
 import { HashMap } from 'effect'
 import {
+  advance,
+  contextFrom,
   type Decision,
   type PolicyInput,
   parsePolicy,
+  type ScopeContext,
   type ScopeEvent,
   wakeAt,
 } from '../../machines/index.ts'
 import type { Record } from '../host/recovery.ts'
-import { startScope } from '../host/scope-runner.ts'
 import { Timeline } from './timeline.ts'
 
 /** What a call heard, as a list of verdicts in order. */
@@ -75,7 +77,7 @@ const attemptsOf = (history: ReadonlyArray<Record>): ReadonlyMap<string, Attempt
 }
 
 class Alternative {
-  readonly #actor
+  #context: ScopeContext
   readonly #timeline = new Timeline()
   readonly #policy: PolicyInput
   readonly #history: ReadonlyArray<Record>
@@ -87,7 +89,7 @@ class Alternative {
   #differs = false
 
   constructor(scope: string, history: ReadonlyArray<Record>, policy: PolicyInput, snapshot?: unknown) {
-    this.#actor = startScope(scope, snapshot)
+    this.#context = contextFrom(scope, snapshot)
     this.#policy = policy
     this.#history = history
     this.#attempts = attemptsOf(history)
@@ -115,10 +117,6 @@ class Alternative {
     return this.decisions
   }
 
-  get #context() {
-    return this.#actor.getSnapshot().context.lanes
-  }
-
   /** In order of time, then of the record. */
   #at(atMs: number, place: number, work: () => void): void {
     this.#timeline.at(atMs + place / (this.#history.length + 1), work)
@@ -130,7 +128,7 @@ class Alternative {
   }
 
   #feed(event: ScopeEvent, place: number | null): void {
-    this.#actor.send(event)
+    this.#context = advance(this.#context, event)
     const { decisions } = this.#context
     this.decisions.push(...decisions)
     const recorded = place === null ? [] : this.#history[place]!.decisions

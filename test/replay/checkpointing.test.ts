@@ -1,11 +1,10 @@
 /** Checkpoints: the same text as in one piece, made in slices; written when it pays. */
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { type Call, parsePolicy } from '../../machines/index.ts'
+import { advance, type Call, contextFrom, parsePolicy, type ScopeEvent } from '../../machines/index.ts'
 import { encodeScope } from '../../machines/snapshot.ts'
 import { snapshotSize, snapshotSlices, snapshotText } from '../../src/host/checkpointing.ts'
 import { Kernel } from '../../src/host/kernel.ts'
-import { Replayed } from '../../src/host/recovery.ts'
 import { ManualClock } from '../../src/index.ts'
 import type { Checkpoint } from '../../src/journal/journal.ts'
 import { openMemoryJournal } from '../../src/journal/memory.ts'
@@ -28,9 +27,11 @@ const call = (id: string, principal = 'a'): Call => ({
 
 /** A scope with so many waiting calls of many principals, and as many ended ones. */
 const crowded = (waiting: number, ended: number) => {
-  const { actor } = new Replayed('crowded')
+  let context = contextFrom('crowded')
   let at = 1
-  const tell = (event: object) => actor.send({ ...event, at: at++ } as never)
+  const tell = (event: object) => {
+    context = advance(context, { ...event, at: at++ } as ScopeEvent)
+  }
   tell({ type: 'policy.changed', policy: parsePolicy({ ...wait, settledRetention: 1_000_000 }) })
   for (let n = 0; n < ended; n += 1) {
     tell({ type: 'call.submitted', call: call(`ended "${(n * 7_919) % ended}" é`) })
@@ -39,7 +40,7 @@ const crowded = (waiting: number, ended: number) => {
   for (let n = 0; n < waiting; n += 1) {
     tell({ type: 'call.submitted', call: call(`waiting-${n}`, `principal ${(n * 31) % 5_000}`) })
   }
-  return actor.getSnapshot().context.lanes
+  return context
 }
 
 describe('a snapshot in slices', () => {

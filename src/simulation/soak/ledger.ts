@@ -26,7 +26,7 @@ class Shadow {
   }
 
   get context(): ScopeContext {
-    return this.replayed.actor.getSnapshot().context.lanes
+    return this.replayed.context
   }
 
   take(entry: StoredEntry): void {

@@ -2,22 +2,13 @@
  * The scope's own core, run again in the page: the same machine over the same events, so that any
  * moment looks as `rightofway replay --at` says, without asking the host.
  */
-import { createActor } from 'xstate'
 import {
   type Arrow,
   advance,
   type Decision,
-  providerScope,
   type ScopeContext,
   type ScopeEvent,
 } from '../../../../machines/index.ts'
-import { decodeScope, type EncodedScope } from '../../../../machines/snapshot.ts'
-
-/** What a scope knows at a snapshot; before its first event when there is none. */
-export const contextOf = (scope: string, snapshot: EncodedScope | null): ScopeContext =>
-  snapshot === null
-    ? createActor(providerScope, { input: { scope } }).getSnapshot().context.lanes
-    : decodeScope(snapshot)
 
 /** The context after some more events. */
 export const contextAfter = (context: ScopeContext, events: ReadonlyArray<ScopeEvent>): ScopeContext =>

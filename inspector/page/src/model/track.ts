@@ -1,9 +1,9 @@
 /** The history of one scope as far as it was loaded, and the scope at any moment of it. */
-import { type Arrow, advance, type ScopeContext } from '../../../../machines/index.ts'
+import { type Arrow, advance, contextFrom, type ScopeContext } from '../../../../machines/index.ts'
 import type { EntryFrame, HistoryAnswer } from '../../../protocol.ts'
 import { CallBook } from './calls.ts'
 import { DecisionLog } from './log.ts'
-import { agrees, arrowsTaken, contextAfter, contextOf } from './replica.ts'
+import { agrees, arrowsTaken, contextAfter } from './replica.ts'
 import { Series } from './series.ts'
 
 /** Entries between two contexts that are kept; contexts share what did not change, so they are cheap. */
@@ -30,7 +30,7 @@ export class Track {
     this.scope = base.scope
     this.earlier = earlier
     this.basePosition = base.position
-    this.#newest = contextOf(base.scope, base.snapshot)
+    this.#newest = contextFrom(base.scope, base.snapshot)
     this.#kept = [this.#newest]
     this.calls = new CallBook(this.#newest)
     if (base.snapshot !== null) this.series.add(this.#newest)
