@@ -10,9 +10,10 @@ import {
   parsePolicy,
 } from '../../machines/index.ts'
 import { poolPolicy } from '../../machines/policy.ts'
-import { ceilingOf, limitsOf } from '../../machines/qos.ts'
+import { ceilingOf, emptyQos, entered, left, limitsOf } from '../../machines/qos.ts'
 import { errorOf } from '../../src/host/errors.ts'
-import { Story } from './story.ts'
+import { runs } from '../properties/runs.ts'
+import { blankCall, Story } from './story.ts'
 
 const ingest = 'background_ingestion'
 /** Lowest first. */
@@ -37,6 +38,13 @@ const ask = (
 }
 
 const limitsFor = (capacity: number) => limitsOf(parsePolicy({ qos: {} }).qos!, capacity)
+
+const callOf = (priorityClass: PriorityClass, principal: string, id = principal): Call => ({
+  ...blankCall,
+  id,
+  priorityClass,
+  principal,
+})
 
 describe('limits', () => {
   it.each([
@@ -395,18 +403,17 @@ describe('whatever is asked', () => {
           expect([...HashMap.values(byPrincipal)].reduce((sum, own) => sum + own, 0)).toBe(total)
         }
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     )
   })
 
   it('no bucket of a principal that went away is kept: ten thousand who pass by are forgotten', () => {
-    const story = server(64)
+    let state = emptyQos
     let most = 0
     for (let index = 0; index < 10_000; index += 1) {
-      ask(story, `c${index}`, ingest, `p${index}`)
-      story.settle(`c${index}`)
-      story.pass(20)
-      most = Math.max(most, HashMap.size(story.context.qos!.fullAtMs))
+      const call = callOf(ingest, `p${index}`)
+      state = left(entered(state, limitsFor(64), call, index * 20), call)
+      most = Math.max(most, HashMap.size(state.fullAtMs))
     }
     expect(most).toBe(1_024)
   })

@@ -115,7 +115,7 @@ describe('a snapshot', () => {
         const byId = ({ dependents }: typeof live) => Object.fromEntries(HashMap.toEntries(dependents))
         expect([restored.counts, byId(restored)]).toEqual([live.counts, byId(live)])
       }),
-      { numRuns: 1_000 },
+      { numRuns: runs(1_000) },
     )
   })
 
@@ -173,7 +173,7 @@ describe('a snapshot', () => {
         fc.property(anyFault(row), (faulty) => {
           expect(isRow(faulty)).toBe(fitsSchema(faulty))
         }),
-        { numRuns: 2_000 },
+        { numRuns: runs(2_000) },
       )
     }
   })

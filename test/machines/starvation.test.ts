@@ -126,7 +126,7 @@ describe('a primary that never ends', () => {
         const { waitedMs, boundMs } = waitOf(late, others)
         expect(waitedMs).toBeLessThanOrEqual(boundMs)
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     )
   })
 
@@ -138,7 +138,7 @@ describe('a primary that never ends', () => {
         const { waitedMs, boundMs } = waitOf({ ...late, largestCallTokens }, policy.quantumTokens)
         expect(waitedMs).toBe(boundMs)
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     )
   })
 

@@ -25,8 +25,15 @@ export default defineConfig({
       'test/edict/quiet-window.test.ts',
       'test/pools/*.test.ts',
       'test/properties/*.test.ts',
+      'test/ramp/*.test.ts',
     ],
-    exclude: ['test/machines/graph.test.ts', 'test/pools/three-lanes.test.ts'],
+    exclude: [
+      'test/machines/graph.test.ts',
+      'test/machines/qos-soak.test.ts',
+      'test/pools/three-lanes.test.ts',
+      'test/ramp/families.test.ts',
+      'test/ramp/strategies.test.ts',
+    ],
     setupFiles: ['test/mutation/short-runs.ts'],
     isolate: false,
     // A sandbox is new each time, and so would be what is kept of it.

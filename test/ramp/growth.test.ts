@@ -5,6 +5,7 @@ import type { GrowthKind } from '../../machines/ceiling.ts'
 import { acceptedUnder, emptyRamp, type Ramp, refusedUnder, use } from '../../machines/ramp.ts'
 import { decodeRules, makeRule, type RuleSpec } from '../../src/emulator/index.ts'
 import { refusalOf } from '../machines/story.ts'
+import { runs } from '../properties/runs.ts'
 
 const startMs = 1_700_000_040_000
 
@@ -126,7 +127,7 @@ describe('the growth that is named', () => {
         fc.property(rule, calls, (spec, list) => {
           expect(allowed).toContain(observed(specOf(spec), list).growth.kind)
         }),
-        { numRuns: 300 },
+        { numRuns: runs(300) },
       )
     },
   )
