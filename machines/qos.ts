@@ -92,9 +92,9 @@ export const shedding = (state: QosState, limits: QosLimits, call: Call, atMs: n
   if (own >= limits.principalCalls) return { reason: 'principal-quota', retryAfterMs: null }
   if (state.total >= ceilingOf(limits, priorityClass)) return { reason: 'class-ceiling', retryAfterMs: null }
   if (priorityClass !== 'interactive' && state.total >= capacity - 3 * bandPlaces) {
-    const principals = HashMap.size(state.byPrincipal) + (own === 0 ? 1 : 0)
-    if (own >= Math.max(1, Math.floor(capacity / principals)))
-      return { reason: 'fair-share', retryAfterMs: null }
+    // One that has nothing live is below any share, so it need not be among those who share.
+    const share = Math.max(1, Math.floor(capacity / HashMap.size(state.byPrincipal)))
+    if (own >= share) return { reason: 'fair-share', retryAfterMs: null }
   }
   const waitMs = bucketWaitMs(state, limits, call, atMs)
   return waitMs > 0 ? { reason: 'bucket-empty', retryAfterMs: waitMs } : null

@@ -10,7 +10,17 @@ import {
   parsePolicy,
 } from '../../machines/index.ts'
 import { poolPolicy } from '../../machines/policy.ts'
-import { ceilingOf, emptyQos, entered, left, limitsOf } from '../../machines/qos.ts'
+import {
+  ceilingOf,
+  emptyQos,
+  encodeQos,
+  entered,
+  exempted,
+  left,
+  limitsOf,
+  type QosState,
+  restoreQos,
+} from '../../machines/qos.ts'
 import { errorOf } from '../../src/host/errors.ts'
 import { runs } from '../properties/runs.ts'
 import { blankCall, Story } from './story.ts'
@@ -111,6 +121,23 @@ describe('a principal', () => {
     expect(ask(story, 'fresh', 'orchestration', 'p10')).toBeNull()
     expect(ask(story, 'second', 'orchestration', 'p10')).toBe('fair-share')
     expect(ask(story, 'person', 'interactive', 'p10')).toBeNull()
+  })
+
+  it.each([
+    ['not yet with 9 of 16 places in use', 9, null],
+    ['from 10 of 16 places on', 10, 'fair-share'],
+  ])('is held to it %s', (_, live, expected) => {
+    const story = server(16)
+    ask(story, 'first', 'orchestration', 'own')
+    for (let index = 1; index < live; index += 1) ask(story, `i${index}`, 'interactive', `p${index}`)
+    expect(ask(story, 'second', 'orchestration', 'own')).toBe(expected)
+  })
+
+  it('has a share of three where five share 16 places, and no more', () => {
+    const story = server(16)
+    for (let index = 0; index < 10; index += 1) ask(story, `i${index}`, 'interactive', `p${index % 5}`)
+    expect(ask(story, 'third', 'orchestration', 'p0')).toBeNull()
+    expect(ask(story, 'fourth', 'orchestration', 'p0')).toBe('fair-share')
   })
 
   it('has its quota to itself while places are plenty', () => {
@@ -364,6 +391,58 @@ describe('without limits', () => {
     expect(ask(story, 'a4', ingest, 'a')).toBeNull()
     story.change({ qos: null })
     expect(story.context.qos).toBeNull()
+  })
+})
+
+describe('what is kept of the limits', () => {
+  const limits = limitsFor(64)
+  const stateOf = (...calls: ReadonlyArray<readonly [string, number]>): QosState =>
+    calls.reduce((state, [id, atMs]) => entered(state, limits, callOf(ingest, id), atMs), emptyQos)
+
+  it('holds no principal that has nothing live', () => {
+    const state = left(stateOf(['a', 0], ['b', 0]), callOf(ingest, 'a'))
+    expect([...HashMap.entries(state.byPrincipal)]).toEqual([['b', 1]])
+  })
+
+  it('is written with the buckets that are not full, in one order whoever came first', () => {
+    const fullAtMs = [
+      [`${ingest} a`, 1_000 / 64],
+      [`${ingest} b`, 1_000 / 64],
+      [`${ingest} c`, 1_000 / 64],
+    ]
+    const names = ['a', 'b', 'c']
+    for (const order of [names, names.toReversed(), ['b', 'c', 'a']]) {
+      const state = order.reduce(
+        (before, id) => exempted(before, callOf('interactive', id)),
+        stateOf(...order.map((id) => [id, 0] as const)),
+      )
+      expect(encodeQos(state, 0)).toEqual({ fullAtMs, exempt: names })
+      expect(encodeQos(state, 1_000 / 64).fullAtMs).toEqual([])
+    }
+  })
+
+  it('comes back with those who live, of whom the exempt count nothing', () => {
+    const [a, b] = [callOf(ingest, 'a'), callOf(ingest, 'b')]
+    const state = exempted(stateOf(['a', 0]), b)
+    const written = encodeQos(state, 0)
+    const restored = restoreQos(written, [a, b])
+    expect(restored.total).toBe(1)
+    expect(encodeQos(restored, 0)).toEqual(written)
+  })
+
+  it('is a full bucket for everybody, where nothing was written', () => {
+    const restored = restoreQos(null, [callOf(ingest, 'a'), callOf(ingest, 'b')])
+    expect(restored.total).toBe(2)
+    expect(encodeQos(restored, 0)).toEqual({ fullAtMs: [], exempt: [] })
+  })
+
+  it('is looked through again when twice as many buckets are open, and 1,024 at the least', () => {
+    const names = Array.from({ length: 1_025 }, (_, index) => `p${index}`)
+    const crowded = stateOf(...names.map((id) => [id, 0] as const))
+    expect([HashMap.size(crowded.fullAtMs), crowded.sweepAbove]).toEqual([1_025, 2_050])
+    const more = Array.from({ length: 1_026 }, (_, index) => callOf(ingest, `q${index}`))
+    const alone = more.reduce((state, call, index) => entered(state, limits, call, 20 * (index + 1)), crowded)
+    expect([HashMap.size(alone.fullAtMs), alone.sweepAbove]).toEqual([1, 1_024])
   })
 })
 
