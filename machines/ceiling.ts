@@ -119,8 +119,8 @@ export const factorOf = (rows: ReadonlyArray<MinuteBounds>): Range => {
       range.low = Math.max(range.low, ratio(row.acceptedTokens, row.acceptedBeforeTokens))
     if ((row.statedTokens ?? 0) * (1 - tolerance) >= floorBelow)
       range.low = Math.max(range.low, ratio(row.statedTokens ?? 0, row.refusedBeforeTokens))
-    if (row.refusedTokens !== null && row.refusedTokens > 0)
-      range.high = Math.min(range.high, ratio(row.refusedTokens, row.refusedBeforeTokens))
+    const refused = row.refusedTokens ?? 0
+    if (refused > 0) range.high = Math.min(range.high, ratio(refused, row.refusedBeforeTokens))
   }
   return range
 }
@@ -158,8 +158,7 @@ const refills = (rows: ReadonlyArray<MinuteBounds>, below: number): boolean => {
   for (const row of rows) {
     if ((row.statedTokens ?? 0) * (1 - tolerance) >= below) return false
     // The run that began with nothing saved up bounds it best.
-    const share = sum - (minutes + 1) * below
-    const goesOn = row.minute === last + 1 && share > -below
+    const goesOn = row.minute === last + 1 && sum > minutes * below
     ;[sum, minutes] = goesOn ? [sum + row.acceptedTokens, minutes + 1] : [row.acceptedTokens, 1]
     if (sum * (1 - tolerance) >= (minutes + 1) * below) return false
     last = row.minute

@@ -195,4 +195,100 @@ describe('the growth that minutes tell', () => {
     if (growth.tokensPerMinute === null) expect(told.tokensPerMinute).toBeNull()
     else expect(told.tokensPerMinute).toBeCloseTo(growth.tokensPerMinute, 3)
   })
+
+  it.each<[string, ReadonlyArray<MinuteBounds>, Growth['kind']]>([
+    [
+      'is with time, though it began anew after four minutes without use',
+      [...rising, busy(7, 95, 0, 101)],
+      'withTime',
+    ],
+    ['is unknown where it fell after three', [...rising, busy(6, 95, 0, 101)], 'unknown'],
+    [
+      'is with time where a refused call in between used nothing',
+      [...rising, busy(5, 0, 0, 400), busy(7, 95, 0, 101)],
+      'withTime',
+    ],
+    [
+      'is unknown where it fell though there was use in between',
+      [...rising, busy(5, 5, 0), busy(7, 95, 0, 101)],
+      'unknown',
+    ],
+    [
+      'is with time where the use came after four',
+      [...rising, busy(8, 5, 0), busy(10, 95, 0, 101)],
+      'withTime',
+    ],
+    ['is unknown where the use came after three', [...rising, busy(6, 5, 0), busy(8, 95, 0, 101)], 'unknown'],
+    [
+      'is unknown where nothing was used only before',
+      [busy(-10, 50, 0), ...rising, busy(4, 95, 0, 101)],
+      'unknown',
+    ],
+    [
+      'is unknown where nothing was used only after',
+      [...rising, busy(4, 95, 0, 101), busy(9, 50, 0)],
+      'unknown',
+    ],
+    [
+      'is with time from the first use, whenever it was refused before',
+      [busy(-3, 0, 0, 100), ...rising],
+      'withTime',
+    ],
+    [
+      'is with time, where the ceiling that was stated rose',
+      [busy(0, 90, 0, 100), rowOf(1, { refusedTokens: 151, statedTokens: 150 })],
+      'withTime',
+    ],
+    [
+      'is with time, where it rose by just more than the tolerance',
+      [busy(0, 90, 0, 97), rowOf(1, { refusedTokens: 101, statedTokens: 100 })],
+      'withTime',
+    ],
+  ])('%s', (_, rows, kind) => {
+    expect(growthOf(rows).kind).toBe(kind)
+  })
+
+  it.each<[string, ReadonlyArray<MinuteBounds>]>([
+    ['of one minute', [busy(0, 99, 99, 100)]],
+    [
+      'of minutes that leave room for growth by a twentieth',
+      [busy(0, 98, 98, 100), busy(1, 98, 98, 100)],
+    ],
+    [
+      'of minutes before which little was used',
+      [busy(0, 99, 50, 100), busy(1, 99, 50, 100), busy(2, 99, 50, 100)],
+    ],
+    ['of a refusal at a twentieth above the minute before', [busy(0, 104, 100, 105), busy(1, 104, 100, 105)]],
+    ['that fit a growth with time and one with use', [busy(-1, 90, 0, 100), busy(0, 210, 210)]],
+  ])('stays what it was after bounds %s', (_, rows) => {
+    const before = withTime(7)
+    expect(growthOf(rows, before)).toBe(before)
+  })
+
+  /** 90 were accepted and 100 refused, then each minute took so much; a gap where that is null. */
+  const took = (...accepted: ReadonlyArray<number | null>): ReadonlyArray<MinuteBounds> => [
+    busy(-1, 90, 0, 100),
+    ...accepted.flatMap((tokens, index) => (tokens === null ? [] : [busy(index, tokens, tokens)])),
+  ]
+  it.each<[string, ReadonlyArray<MinuteBounds>, Growth['kind']]>([
+    ['goes on, while a limit that refills could have saved up what was used', took(130, 130, 130), 'none'],
+    ['is in doubt, where it could not', took(130, 130, 130, 130), 'unknown'],
+    [
+      'is in doubt by the busiest minutes, after one with little use',
+      took(10, 130, 130, 130, 130),
+      'unknown',
+    ],
+    ['goes on, where a minute without use lies between', took(130, 130, null, 130, 130), 'none'],
+    ['is in doubt by a minute that took twice the limit', took(207), 'unknown'],
+    ['goes on after one that took twice but for the tolerance', took(206), 'none'],
+    [
+      'is in doubt by it alone, where the minute before took the limit and no more',
+      took(100, 207),
+      'unknown',
+    ],
+    ['goes on by both, where that took more', took(102, 206), 'none'],
+    ['is in doubt by just as much', [busy(-1, 90, 0, 97), busy(0, 200, 200)], 'unknown'],
+  ])('that is none %s', (_, rows, kind) => {
+    expect(growthOf(rows, none)).toEqual({ ...unknownGrowth, kind })
+  })
 })

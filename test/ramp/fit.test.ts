@@ -107,6 +107,78 @@ describe('the time at which a primary is expected to fit', () => {
     expect(fit.ceiling).toEqual({ low: 120_000, high: 150_000 })
   })
 
+  /** 120k at least, 150k not: 46k are missing from the middle. */
+  const rising = (tokensPerMinute: number) => ({
+    plan: planOf('build'),
+    growth: { ...withTime, tokensPerMinute },
+  })
+  /** Taken in the last minute and in the one before, without any bound that was written down. */
+  const taken = (last: number, before: number, factor: number | null = 1.35): Partial<Ramp> => {
+    const used = [
+      { second: second - 70, tokens: before },
+      { second: second - 5, tokens: last },
+    ]
+    const growth = { ...withUse, factor }
+    return {
+      slots: used,
+      accepted: used,
+      minutes: [],
+      closedMinute: second / 60,
+      growth,
+      plan: planOf('build'),
+    }
+  }
+  const hold = (targetTokens: number) => planOf('hold', { targetTokens })
+
+  it.each<[string, Partial<Ramp>, number | null, string | null]>([
+    ['is named up to two hours ahead', rising(46_000 / 120), 7_200, null],
+    ['and no further', rising(46_000 / 120.5), null, 'does-not-grow'],
+    ['is not named by a growth of no tokens', rising(0), null, 'growth-unknown'],
+    [
+      'comes from the middle of what is known and the call itself',
+      { ...rising(10_000), minutes: [] },
+      600,
+      null,
+    ],
+    ['needs one minute of silence, where enough was used in the minute before', taken(0, 140_000), 60, null],
+    ['or in the last one', taken(140_000, 0), 60, null],
+    ['by exactly as much', taken(0, 181_000 / 1.35), 60, null],
+    ['is not named where no use lifts it', taken(140_000, 0, 1), null, 'does-not-grow'],
+    ['is named where not even that is needed', taken(181_000, 0, 1), 60, null],
+    ['is named up to 120 minutes of use ahead', taken(181_000 / 1.01 ** 119.9, 0, 1.01), 7_200, null],
+    ['and no minute further', taken(181_000 / 1.01 ** 120.1, 0, 1.01), null, 'does-not-grow'],
+    [
+      'is that of growth where what is held lifts it far enough',
+      { plan: hold(140_000), growth: withUse },
+      120,
+      null,
+    ],
+    ['or just so far', { plan: hold(181_000 / 1.35), growth: withUse }, 120, null],
+    ['is that of growth with time while a level is held', { plan: hold(1), growth: withTime }, 300, null],
+    [
+      'is that of growth with time, where nothing is stated',
+      { plan: planOf('backfill'), growth: withTime },
+      300,
+      null,
+    ],
+    [
+      'is the end of silence, where no refusal says that the call is too large',
+      { plan: planOf('quiet', { quietUntilMs: atMs + 45_000 }), growth: none, minutes: [] },
+      60,
+      null,
+    ],
+    [
+      'is the later of the try and the end of silence',
+      { plan: planOf('quiet', { quietUntilMs: atMs + 75_000 }) },
+      75,
+      null,
+    ],
+  ])('%s', (_, ramp, seconds, reason) => {
+    const fit = fitUnder(ramp)!
+    expect(fit.predictedFitAtMs === null ? null : (fit.predictedFitAtMs - atMs) / 1000).toBe(seconds)
+    expect(fit.reason).toBe(reason)
+  })
+
   it('is never before the provider lets anybody go', () => {
     const context = waiting({ plan: planOf('hush') })
     const wait = { untilMs: atMs + 500_000, kind: 'overloaded', probeId: null }
