@@ -250,10 +250,7 @@ describe('the growth that minutes tell', () => {
 
   it.each<[string, ReadonlyArray<MinuteBounds>]>([
     ['of one minute', [busy(0, 99, 99, 100)]],
-    [
-      'of minutes that leave room for growth by a twentieth',
-      [busy(0, 98, 98, 100), busy(1, 98, 98, 100)],
-    ],
+    ['of minutes that leave room for growth by a twentieth', [busy(0, 98, 98, 100), busy(1, 98, 98, 100)]],
     [
       'of minutes before which little was used',
       [busy(0, 99, 50, 100), busy(1, 99, 50, 100), busy(2, 99, 50, 100)],
