@@ -139,9 +139,8 @@ const holdPlan = ({ ramp, refusal, refusals }: Step): RampPlan => {
 const hushPlan = ({ ramp, refusal, refusals }: Step): RampPlan => {
   const { tokens, atMs } = refusal
   const targetTokens = trailing(ramp.accepted, atMs)
-  const { low, high } = ceilingOf(boundsOf(ramp), atMs)
-  const seen = Math.min(low, (high ?? Number.POSITIVE_INFINITY) - 1)
-  const leftTokens = ramp.plan === null ? Math.max(0, seen - tokens) : 0
+  const { low } = ceilingOf(boundsOf(ramp), atMs)
+  const leftTokens = ramp.plan === null ? Math.max(0, low - tokens) : 0
   const tryAtMs = Math.max(atMs + 1, fallsTo(ramp.slots, leftTokens, atMs))
   return { ...noPlan, kind: 'hush', tokens, tryAtMs, refusals, targetTokens }
 }

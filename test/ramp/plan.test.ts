@@ -327,6 +327,7 @@ describe('an adaptive ramp', () => {
       { ...lifted(5), minutes: [rowOf({ acceptedTokens: 185 })], plan: planOf('hush') },
       51_000,
     ],
+    ['for a millisecond at the least', { ...lifted(5), slots: [], accepted: usedAt([70, 130]) }, 1],
   ])('keeps silent %s', (_, over, triesMs) => {
     expect(planned('adaptive', over).tryAtMs).toBe(atMs + triesMs)
   })
