@@ -263,8 +263,19 @@ describe('a call is tried', () => {
     ['at once, where nothing was refused', {}, 500, 0],
     ['when the plan says so, where it was made for one as large', { plan: planOf('build') }, 180, 9_000],
     ['at once, where that has passed', { plan: planOf('build', { tryAtMs: atMs - 1 }) }, 180, 0],
-    ['at once, where the plan is for a larger one', { plan: planOf('build'), refusal }, 179, 0],
-    ['at once, where a larger one was refused', refused, 179, 0],
+    [
+      'at once, where the plan is for a larger one',
+      { ...refused, plan: planOf('build', { tokens: 300 }) },
+      220,
+      0,
+    ],
+    [
+      'at once, where a larger one was refused, whatever was used since',
+      { ...refused, slots: usedAt([5, 500]) },
+      179,
+      0,
+    ],
+    ['when that has left, where one as large was', { ...refused, slots: usedAt([35, 500]) }, 180, 26_000],
     // 60 and 180 were refused: 40 must leave for one of 220.
     ['when so much has left that it differs from what was refused', refused, 220, 11_000],
     ['at once, where it differs already', refused, 180, 0],
