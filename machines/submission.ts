@@ -29,7 +29,7 @@ export const submit = (draft: Draft, { call, dispatchAtOnce = false }: Submitted
     reject(draft, call.id, 'exceeds-limit')
     return
   }
-  if (draft.qos !== null && turnAway(draft, call)) return
+  if (turnAway(draft, call)) return
   const seq = draft.nextSeq
   draft.nextSeq += 1
   noteArrival(draft, call.lane, draft.at, push(draft.arrivals[call.lane], { seq, id: call.id }))

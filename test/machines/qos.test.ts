@@ -2,59 +2,12 @@
 import { HashMap } from 'effect'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  type Call,
-  laneOfClass,
-  type PolicyInput,
-  type PriorityClass,
-  parsePolicy,
-} from '../../machines/index.ts'
 import { poolPolicy } from '../../machines/policy.ts'
-import {
-  ceilingOf,
-  emptyQos,
-  encodeQos,
-  entered,
-  exempted,
-  left,
-  limitsOf,
-  type QosState,
-  restoreQos,
-} from '../../machines/qos.ts'
+import { ceilingOf, limitsOf } from '../../machines/qos.ts'
 import { errorOf } from '../../src/host/errors.ts'
 import { runs } from '../properties/runs.ts'
-import { blankCall, Story } from './story.ts'
-
-const ingest = 'background_ingestion'
-/** Lowest first. */
-const classes = [ingest, 'hydration', 'orchestration', 'interactive'] as const
-
-const server = (capacity: number, qos: PolicyInput['qos'] = {}, over: PolicyInput = {}): Story =>
-  new Story({ ...poolPolicy, capacity, reserve: 0, qos: qos as never, ...over })
-
-/** Asks; answers why it was shed, or null when it was let in. */
-const ask = (
-  story: Story,
-  id: string,
-  priorityClass: PriorityClass,
-  principal = id,
-  over: Partial<Call> = {},
-): string | null => {
-  story.submit({ id, lane: laneOfClass(priorityClass), priorityClass, principal, ...over })
-  const rejected = story.context.decisions.find(
-    ({ callId, verdict }) => callId === id && verdict === 'reject',
-  )
-  return rejected?.reason ?? null
-}
-
-const limitsFor = (capacity: number) => limitsOf(parsePolicy({ qos: {} }).qos!, capacity)
-
-const callOf = (priorityClass: PriorityClass, principal: string, id = principal): Call => ({
-  ...blankCall,
-  id,
-  priorityClass,
-  principal,
-})
+import { ask, classes, ingest, limitsFor, server } from './shedding.ts'
+import { Story } from './story.ts'
 
 describe('limits', () => {
   it.each([
@@ -297,81 +250,6 @@ describe('a call inside another', () => {
   })
 })
 
-describe('the order in which calls that wait go', () => {
-  /** The provider asked everybody to wait; answers the order in which they went. */
-  const planned = (calls: ReadonlyArray<readonly [string, PriorityClass, number | null]>, story: Story) => {
-    story.tell({
-      type: 'provider.evidence',
-      evidence: { kind: 'overloaded', scope: 'model', retryAfterMs: 1_000, retryable: true, facts: {} },
-    })
-    for (const [id, priorityClass, deadlineMs] of calls)
-      ask(story, id, priorityClass, id, { deadlineAt: deadlineMs === null ? null : story.at + deadlineMs })
-    expect(story.running).toEqual([])
-    const went: string[] = []
-    for (let step = 0; went.length < calls.length && step < 50; step += 1) {
-      for (const line of story.pass(1_000)) if (line.startsWith('release')) went.push(line.split(/[ :]+/)[1]!)
-      for (const id of story.running) {
-        for (const line of story.settle(id))
-          if (line.startsWith('release')) went.push(line.split(/[ :]+/)[1]!)
-      }
-    }
-    return went
-  }
-
-  const batch = [
-    ['ingest', ingest, 90_000],
-    ['hydration', 'hydration', 20_000],
-    ['late', 'orchestration', 60_000],
-    ['never', 'orchestration', null],
-    ['soon', 'orchestration', 30_000],
-    ['never-2', 'orchestration', null],
-    ['soon-2', 'orchestration', 30_000],
-    ['person', 'interactive', null],
-  ] as const
-
-  it('is by class, then by deadline, none last, then by arrival', () => {
-    const order = ['person', 'soon', 'soon-2', 'late', 'never', 'never-2', 'hydration', 'ingest']
-    expect(planned(batch, server(32))).toEqual(order)
-  })
-
-  it('is that of ranks and arrival where nothing is shed', () => {
-    const order = ['person', 'hydration', 'late', 'never', 'soon', 'never-2', 'soon-2', 'ingest']
-    expect(planned(batch, new Story({ ...poolPolicy, capacity: 32, reserve: 0 }))).toEqual(order)
-  })
-
-  it('is the same after a restart, with a newer deadline, and after the policy has changed', () => {
-    const held = (policy: PolicyInput): Story => {
-      const story = new Story({ ...poolPolicy, capacity: 32, reserve: 0, ...policy } as PolicyInput)
-      story.tell({
-        type: 'provider.evidence',
-        evidence: { kind: 'overloaded', scope: 'model', retryAfterMs: 1_000, retryable: true, facts: {} },
-      })
-      for (const [id, deadlineMs] of [
-        ['one', null],
-        ['two', 90_000],
-        ['three', 60_000],
-      ] as const)
-        ask(story, id, 'orchestration', id, {
-          deadlineAt: deadlineMs === null ? null : story.at + deadlineMs,
-        })
-      return story
-    }
-    const order = (story: Story) => story.pass(1_000).map((line) => line.split(/[ :]+/)[1])
-    expect(order(held({ qos: {} }))).toEqual(['three', 'two', 'one'])
-    expect(order(held({ qos: {} }).restarted())).toEqual(['three', 'two', 'one'])
-    const sooner = held({ qos: {} })
-    ask(sooner, 'one', 'orchestration', 'one', { deadlineAt: sooner.at + 10_000 })
-    expect(order(sooner.restarted())).toEqual(['one', 'three', 'two'])
-    expect(order(sooner)).toEqual(['one', 'three', 'two'])
-    const begun = held({})
-    begun.change({ qos: {} })
-    expect(order(begun)).toEqual(['three', 'two', 'one'])
-    const ended = held({ qos: {} })
-    ended.change({ qos: null })
-    expect(order(ended)).toEqual(['one', 'two', 'three'])
-  })
-})
-
 describe('without limits', () => {
   it('nothing is shed and nothing is kept', () => {
     const story = new Story({ ...poolPolicy, capacity: 1 })
@@ -392,57 +270,13 @@ describe('without limits', () => {
     story.change({ qos: null })
     expect(story.context.qos).toBeNull()
   })
-})
 
-describe('what is kept of the limits', () => {
-  const limits = limitsFor(64)
-  const stateOf = (...calls: ReadonlyArray<readonly [string, number]>): QosState =>
-    calls.reduce((state, [id, atMs]) => entered(state, limits, callOf(ingest, id), atMs), emptyQos)
-
-  it('holds no principal that has nothing live', () => {
-    const state = left(stateOf(['a', 0], ['b', 0]), callOf(ingest, 'a'))
-    expect([...HashMap.entries(state.byPrincipal)]).toEqual([['b', 1]])
-  })
-
-  it('is written with the buckets that are not full, in one order whoever came first', () => {
-    const fullAtMs = [
-      [`${ingest} a`, 1_000 / 64],
-      [`${ingest} b`, 1_000 / 64],
-      [`${ingest} c`, 1_000 / 64],
-    ]
-    const names = ['a', 'b', 'c']
-    for (const order of [names, names.toReversed(), ['b', 'c', 'a']]) {
-      const state = order.reduce(
-        (before, id) => exempted(before, callOf('interactive', id)),
-        stateOf(...order.map((id) => [id, 0] as const)),
-      )
-      expect(encodeQos(state, 0)).toEqual({ fullAtMs, exempt: names })
-      expect(encodeQos(state, 1_000 / 64).fullAtMs).toEqual([])
-    }
-  })
-
-  it('comes back with those who live, of whom the exempt count nothing', () => {
-    const [a, b] = [callOf(ingest, 'a'), callOf(ingest, 'b')]
-    const state = exempted(stateOf(['a', 0]), b)
-    const written = encodeQos(state, 0)
-    const restored = restoreQos(written, [a, b])
-    expect(restored.total).toBe(1)
-    expect(encodeQos(restored, 0)).toEqual(written)
-  })
-
-  it('is a full bucket for everybody, where nothing was written', () => {
-    const restored = restoreQos(null, [callOf(ingest, 'a'), callOf(ingest, 'b')])
-    expect(restored.total).toBe(2)
-    expect(encodeQos(restored, 0)).toEqual({ fullAtMs: [], exempt: [] })
-  })
-
-  it('is looked through again when twice as many buckets are open, and 1,024 at the least', () => {
-    const names = Array.from({ length: 1_025 }, (_, index) => `p${index}`)
-    const crowded = stateOf(...names.map((id) => [id, 0] as const))
-    expect([HashMap.size(crowded.fullAtMs), crowded.sweepAbove]).toEqual([1_025, 2_050])
-    const more = Array.from({ length: 1_026 }, (_, index) => callOf(ingest, `q${index}`))
-    const alone = more.reduce((state, call, index) => entered(state, limits, call, 20 * (index + 1)), crowded)
-    expect([HashMap.size(alone.fullAtMs), alone.sweepAbove]).toEqual([1, 1_024])
+  it('that are changed keep what was counted', () => {
+    const story = server(8, { principalCalls: 8 })
+    for (let call = 0; call < 4; call += 1) expect(ask(story, `a${call}`, ingest, 'a')).toBeNull()
+    story.change({ qos: { principalCalls: 7 } })
+    expect(story.context.qos?.total).toBe(4)
+    expect(ask(story, 'a4', ingest, 'a')).toBe('bucket-empty')
   })
 })
 
@@ -484,16 +318,5 @@ describe('whatever is asked', () => {
       }),
       { numRuns: runs(60) },
     )
-  })
-
-  it('no bucket of a principal that went away is kept: ten thousand who pass by are forgotten', () => {
-    let state = emptyQos
-    let most = 0
-    for (let index = 0; index < 10_000; index += 1) {
-      const call = callOf(ingest, `p${index}`)
-      state = left(entered(state, limitsFor(64), call, index * 20), call)
-      most = Math.max(most, HashMap.size(state.fullAtMs))
-    }
-    expect(most).toBe(1_024)
   })
 })
