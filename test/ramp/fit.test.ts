@@ -128,6 +128,13 @@ describe('the time at which a primary is expected to fit', () => {
       plan: planOf('build'),
     }
   }
+  const refusedAt = {
+    minute: atMs / 60_000 - 1,
+    acceptedTokens: 120_000,
+    acceptedBeforeTokens: 100_000,
+    refusedBeforeTokens: 100_000,
+    statedTokens: null,
+  }
   const hold = (targetTokens: number) => planOf('hold', { targetTokens })
 
   it.each<[string, Partial<Ramp>, number | null, string | null]>([
@@ -145,6 +152,29 @@ describe('the time at which a primary is expected to fit', () => {
     ['by exactly as much', taken(0, 181_000 / 1.35), 60, null],
     ['is not named where no use lifts it', taken(140_000, 0, 1), null, 'does-not-grow'],
     ['is named where not even that is needed', taken(181_000, 0, 1), 60, null],
+    [
+      'is the end of silence, where only more than the call was refused',
+      {
+        plan: planOf('quiet', { quietUntilMs: atMs + 75_000 }),
+        growth: none,
+        minutes: [{ ...refusedAt, refusedTokens: 181_001 }],
+      },
+      75,
+      null,
+    ],
+    [
+      'is not named, where as much as the call was refused',
+      { plan: planOf('quiet'), growth: none, minutes: [{ ...refusedAt, refusedTokens: 181_000 }] },
+      null,
+      'does-not-grow',
+    ],
+    [
+      'is that of no growth, whatever was seen of it in time before',
+      { plan: planOf('build'), growth: { ...withTime, kind: 'unknown' } },
+      null,
+      'growth-unknown',
+    ],
+    ['starts from the fuller of the last two minutes, not from both', taken(80_000, 80_000), 180, null],
     ['is named up to 120 minutes of use ahead', taken(181_000 / 1.01 ** 119.9, 0, 1.01), 7_200, null],
     ['and no minute further', taken(181_000 / 1.01 ** 120.1, 0, 1.01), null, 'does-not-grow'],
     [
