@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { PolicyInput, PriorityClass } from '../../machines/index.ts'
 import { poolPolicy } from '../../machines/policy.ts'
+import { toArray } from '../../machines/queue.ts'
 import { ask, ingest, server } from './shedding.ts'
 import { refusalOf, Story } from './story.ts'
 
@@ -123,6 +124,21 @@ describe('the order in which calls that wait go', () => {
       ask(story, id, 'orchestration', id, { deadlineAt: story.at + deadlineMs })
     story.settle('before')
     expect(released(story)).toEqual(order)
+  })
+
+  it('keeps background work behind all others, whatever the policy becomes', () => {
+    for (const changed of [{}, null]) {
+      const story = heldBack({})
+      hold(story)
+      ask(story, 'work', ingest)
+      ask(story, 'person', 'interactive')
+      ask(story, 'kept', 'orchestration', 'kept', { dependsOn: ['person'] })
+      story.change({ qos: changed, principalQuota: 7 })
+      const queued = story.context.primaries.flatMap((queue) => toArray(queue).map(({ id }) => id))
+      expect(queued).toEqual(['person'])
+      expect(released(story)).toEqual(['person'])
+      expect(story.settle('person')).toContain('release kept: primary')
+    }
   })
 
   it('has no place for who went away, and one for who came again', () => {
