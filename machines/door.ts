@@ -32,8 +32,7 @@ export const turnAway = (draft: Draft, call: Call): boolean => {
 
 /** The policy has changed: limits that are new count who is live already. */
 export const adopt = (draft: Draft): void => {
-  if (draft.policy.qos === null) draft.qos = null
-  else if (draft.qos === null) draft.qos = countedIn(draft)
+  draft.qos = draft.policy.qos === null ? null : countedIn(draft)
 }
 
 const countedIn = (draft: Draft): qos.QosState => {

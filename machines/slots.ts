@@ -59,8 +59,9 @@ export const added = (slots: Slots, tokens: number, atMs: number, nowMs: number)
   return kept
 }
 
-/** Epoch milliseconds at which the trailing minute has fallen to `tokens` or less, without further use. */
+/** Epoch milliseconds at which the trailing minute has fallen to `tokens` or less, without further use; Infinity for less than none. */
 export const fallsTo = (slots: Slots, tokens: number, atMs: number): number => {
+  if (tokens < 0) return Number.POSITIVE_INFINITY
   let sum = trailing(slots, atMs)
   if (sum <= tokens) return atMs
   const first = firstSecond(atMs)

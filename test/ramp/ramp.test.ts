@@ -280,6 +280,7 @@ describe('a call is tried', () => {
     ['when so much has left that it differs from what was refused', refused, 220, 11_000],
     ['at once, where it differs already', refused, 180, 0],
     ['after a quiet window at the latest', refused, 240, 30_000],
+    ['after a quiet window, where it is larger than all that was refused', refused, 241, 30_000],
   ])('%s', (_, over, tokens, laterMs) => {
     expect(tryAt(rampWith(over), tokens, windowMs, atMs) - atMs).toBe(laterMs)
   })

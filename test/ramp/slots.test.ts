@@ -51,7 +51,7 @@ describe('the trailing minute', () => {
     ['when all have left', 0, 1_010_000, 1_064_000],
     ['without what has left before', 300, 1_061_000, 1_062_000],
     ['at once, where what is left is little enough', 20, 1_064_000, 1_064_000],
-    ['at once for less than nothing, where it is never so low', -1, 1_064_000, 1_064_000],
+    ['never for less than nothing', -1, 1_064_000, Number.POSITIVE_INFINITY],
   ])('has fallen to a level %s', (_, tokens, atMs, expected) => {
     expect(fallsTo(used, tokens, atMs)).toBe(expected)
   })
