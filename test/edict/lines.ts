@@ -422,7 +422,11 @@ export const engineQos = asShown([
     'gateway/shed.test.ts',
     'is a 429 with retry-after, and BUSY in the body where SDKs look for it',
   ],
-  ['plan order', qos, 'is by class, then by deadline, none last, then by arrival'],
+  [
+    'plan order',
+    'machines/waiting-order.test.ts',
+    'is by class, then by deadline, none last, then by arrival',
+  ],
   [
     'soak of 32: interactive within 5 ms at p99 and at most 2 % shed, while ingest is shed',
     'machines/qos-soak.test.ts',
