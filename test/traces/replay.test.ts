@@ -16,8 +16,8 @@ interface Request {
   readonly outputTokens: number
 }
 
-/** Folder with optional public request traces, beside the project. */
-const folder = join(import.meta.dirname, '../../../shared/traces')
+/** Folder with public request traces, for those who have them. */
+const folder = process.env['RIGHTOFWAY_TRACES'] ?? ''
 const names = ['mooncake-conversation.csv', 'azure-2023-conversation.csv', 'azure-2023-code.csv']
 const present = names.filter((name) => existsSync(join(folder, name)))
 
