@@ -11,14 +11,10 @@ import {
   unknownGrowth,
   withRefusal,
 } from '../../machines/ceiling.ts'
+import { idleMinute } from './moment.ts'
 
 const rowOf = (minute: number, over: Partial<MinuteBounds> = {}): MinuteBounds => ({
-  minute,
-  acceptedTokens: 0,
-  acceptedBeforeTokens: 0,
-  refusedTokens: null,
-  refusedBeforeTokens: 0,
-  statedTokens: null,
+  ...idleMinute(minute),
   ...over,
 })
 

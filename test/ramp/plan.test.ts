@@ -3,26 +3,15 @@ import { describe, expect, it } from 'vitest'
 import { type Growth, type MinuteBounds, unknownGrowth } from '../../machines/ceiling.ts'
 import { emptyRamp, type Ramp, type RampPlan, type Refusal } from '../../machines/ramp.ts'
 import { boundaryAfter, factorAt, type RampBounds, replan, statedFitAt } from '../../machines/ramp-plan.ts'
+import { atMs, idleMinute, minute, refusal, usedAt } from './moment.ts'
 
-/** Half a minute after a boundary. */
-const atMs = 1_700_000_070_000
-const minute = Math.floor(atMs / 60_000)
 const boundary = (count: number) => (minute + count) * 60_000
 
-const usedAt = (...pairs: ReadonlyArray<readonly [number, number]>) =>
-  pairs.map(([agoSeconds, tokens]) => ({ second: atMs / 1000 - agoSeconds, tokens }))
-
 const rowOf = (over: Partial<MinuteBounds>, minutesAgo = 0): MinuteBounds => ({
-  minute: minute - minutesAgo,
-  acceptedTokens: 0,
-  acceptedBeforeTokens: 0,
-  refusedTokens: null,
-  refusedBeforeTokens: 0,
-  statedTokens: null,
+  ...idleMinute(minute - minutesAgo),
   ...over,
 })
 
-const refusal: Refusal = { atMs, tokens: 180, trailingTokens: 0, statedLimit: null, statedNextLimit: null }
 const planOf = (kind: RampPlan['kind'], over: Partial<RampPlan> = {}): RampPlan => ({
   kind,
   tokens: 180,

@@ -9,7 +9,6 @@ import {
   emptyRamp,
   type Ramp,
   type RampPlan,
-  type Refusal,
   refusedUnder,
   refusedUseAt,
   review,
@@ -19,25 +18,13 @@ import {
   warmth,
 } from '../../machines/ramp.ts'
 import { refusalOf } from '../machines/story.ts'
-
-/** Half a minute after a boundary. */
-const atMs = 1_700_000_070_000
-const minute = Math.floor(atMs / 60_000)
-
-const usedAt = (...pairs: ReadonlyArray<readonly [number, number]>) =>
-  pairs.map(([agoSeconds, tokens]) => ({ second: atMs / 1000 - agoSeconds, tokens }))
+import { atMs, idleMinute, minute, refusal, usedAt } from './moment.ts'
 
 const rowOf = (minutesAgo: number, over: Partial<MinuteBounds> = {}): MinuteBounds => ({
-  minute: minute - minutesAgo,
-  acceptedTokens: 0,
-  acceptedBeforeTokens: 0,
-  refusedTokens: null,
-  refusedBeforeTokens: 0,
-  statedTokens: null,
+  ...idleMinute(minute - minutesAgo),
   ...over,
 })
 
-const refusal: Refusal = { atMs, tokens: 180, trailingTokens: 0, statedLimit: null, statedNextLimit: null }
 const planOf = (kind: RampPlan['kind'], over: Partial<RampPlan> = {}): RampPlan => ({
   kind,
   tokens: 180,
