@@ -38,6 +38,8 @@ export interface SqliteJournal extends Journal {
 const batchEntries = 1_024
 /** A second batch travels while the first is being synced, so that the worker never waits for the caller. */
 const batchesUnderWay = 2
+/** So many entries go before the caller's turn ends: the worker commits them while the caller goes on deciding. */
+const earlyEntries = 64
 
 /**
  * Opens or creates the journal in `file`. Rejects with `JournalLocked`, `JournalTooNew`,
@@ -103,7 +105,9 @@ class WorkerJournal implements SqliteJournal {
     if (!Number.isFinite(at)) throw new RangeError(`entry.at must be epoch ms, got ${at}`)
     const position = ++this.#last
     this.#pending.push({ position, scope, at, record })
-    if (!this.#isFlushDue && this.#underWay.length < batchesUnderWay) {
+    if (this.#underWay.length >= batchesUnderWay) return position
+    if (this.#pending.length >= earlyEntries) this.#flush()
+    else if (!this.#isFlushDue) {
       this.#isFlushDue = true
       queueMicrotask(() => this.#flush())
     }
