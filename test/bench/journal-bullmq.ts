@@ -31,7 +31,7 @@ const closePools = async (pools: ReadonlyArray<Pool>): Promise<void> => {
 /** What a job carries: what the host writes of a call. */
 const payload = { principal: 'tenant', inputTokens: 1_200, outputTokens: 300 }
 
-/** Keeps `waiting` jobs in each of `scopes` queues until `calls` have ended; microseconds per job. */
+/** `calls` jobs, of which `waiting` stand in each of `scopes` queues while there are so many left; microseconds per job. */
 export const saturateBullMq = async (
   connection: Connection,
   { scopes, waiting, calls, tag }: { scopes: number; waiting: number; calls: number; tag: string },
@@ -49,7 +49,7 @@ export const saturateBullMq = async (
   for (const pool of pools) {
     pool.ended = () => {
       ended += 1
-      if (asked < calls + waiting * scopes) ask(pool)
+      if (asked < calls) ask(pool)
       if (ended === calls) done.resolve()
     }
   }

@@ -30,7 +30,7 @@ export const callOf = (id: string, principal = 'tenant'): Call => ({
 export const openOn = async (path: string): Promise<Kernel> =>
   Kernel.open({ journal: await openSqliteJournal(path), journalPath: path, clock: systemClock })
 
-/** Keeps `waiting` calls asked for in each scope until `calls` have ended; answers microseconds per call. */
+/** `calls` calls, of which `waiting` are asked for in each scope while there are so many left; answers microseconds per call. */
 export const saturate = async (
   runners: ReadonlyArray<ScopeRunner>,
   { waiting, calls, tag }: { readonly waiting: number; readonly calls: number; readonly tag: string },
@@ -45,7 +45,7 @@ export const saturate = async (
       granted: (permit) => {
         permit.settle({ outcome: 'completed', usage: { inputTokens: 1_200, outputTokens: 280 } })
         ended += 1
-        if (asked < calls + waiting * runners.length) ask(runner)
+        if (asked < calls) ask(runner)
         if (ended === calls) done.resolve()
       },
       refused: done.reject,
