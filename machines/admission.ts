@@ -3,16 +3,7 @@ import { HashMap } from 'effect'
 import { type Cost, charge, fitsAt } from './budget.ts'
 import type { PriorityClass } from './call.ts'
 import { capacityOf, reservedOf } from './capacity.ts'
-import {
-  adjust,
-  count,
-  type Draft,
-  type InFlight,
-  lookup,
-  type Place,
-  type ScopeContext,
-  type Waiting,
-} from './context.ts'
+import { type Draft, type InFlight, lookup, type Place, type ScopeContext, type Waiting } from './context.ts'
 import type { DeferReason, GrantReason } from './decision.ts'
 import {
   endTurn,
@@ -173,27 +164,26 @@ const inTheWay = ({ call, grant }: InFlight): boolean =>
   call.lane === 'auxiliary' && grant !== 'dependency' && grant !== 'nested'
 
 /** The counts that a call in flight adds, as signs for entering (1) or leaving (-1). */
-export const countFlight = (draft: Draft, flight: InFlight, sign: 1 | -1): void => {
-  const primary = flight.call.lane === 'primary'
-  adjust(draft, {
-    places: flight.borrowed ? 0 : sign,
-    primaryInFlight: primary ? sign : 0,
-    primaryUnaccepted: primary && flight.stage !== 'accepted' ? sign : 0,
-    auxiliaryInFlight: primary ? 0 : sign,
-    auxiliaryInTheWay: inTheWay(flight) ? sign : 0,
-  })
+export const countFlight = ({ counts }: Draft, flight: InFlight, sign: 1 | -1): void => {
+  if (!flight.borrowed) counts.places += sign
+  if (inTheWay(flight)) counts.auxiliaryInTheWay += sign
+  if (flight.call.lane === 'auxiliary') counts.auxiliaryInFlight += sign
+  else {
+    counts.primaryInFlight += sign
+    if (flight.stage !== 'accepted') counts.primaryUnaccepted += sign
+  }
 }
 
 const countGrant = (draft: Draft, flight: InFlight): void => {
+  const { counts } = draft
   const primary = flight.call.lane === 'primary'
   countFlight(draft, flight, 1)
-  adjust(draft, {
-    primaryWaiting: primary ? -1 : 0,
-    primaryReady: primary ? -1 : 0,
-    auxiliaryWaiting: primary ? 0 : -1,
-  })
-  count(draft, 'granted')
-  if (flight.grant === 'dependency' || flight.grant === 'nested') count(draft, 'dependencyGrants')
+  if (primary) {
+    counts.primaryWaiting -= 1
+    counts.primaryReady -= 1
+  } else counts.auxiliaryWaiting -= 1
+  draft.counters.granted += 1
+  if (flight.grant === 'dependency' || flight.grant === 'nested') draft.counters.dependencyGrants += 1
   if (primary) draft.primaryGrantedAt = draft.at
   if (draft.episode === null) return
   draft.episode = primary

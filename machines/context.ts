@@ -3,7 +3,7 @@ import { type Budget, declare, noBudget } from './budget.ts'
 import type { Call, Lane, PriorityClass } from './call.ts'
 import { initialCapacity, type LearnedCapacity } from './capacity.ts'
 import type { Decision, DeferReason, EpisodeSummary, GrantReason, ScopeState } from './decision.ts'
-import type { Outcome } from './event.ts'
+import { type Endings, noEndings } from './endings.ts'
 import type { EvidenceKind } from './evidence.ts'
 import type { Heap } from './heap.ts'
 import type { Pace } from './pacing.ts'
@@ -81,9 +81,6 @@ export interface Counters {
   readonly rejected: number
 }
 
-/** How a call that is no longer live ended. */
-export type Ending = Outcome | 'withdrawn' | 'rejected' | 'expired'
-
 /** Everything a scope knows. Plain and persistent: every event makes a new one and leaves the old one as it was. */
 export interface ScopeContext {
   readonly scope: string
@@ -139,8 +136,7 @@ export interface ScopeContext {
   readonly quantumEndedAt: number
   readonly primaryGrantedAt: number
   readonly episode: Omit<EpisodeSummary, 'endedAt'> | null
-  /** Two generations of ended ids: looked up in both, the older one is dropped when the newer is full. */
-  readonly ended: readonly [HashMap.HashMap<string, Ending>, HashMap.HashMap<string, Ending>]
+  readonly ended: Endings
   readonly counters: Counters
   /** Refusals by what the provider named. */
   readonly refusalsByKind: Readonly<Partial<Record<EvidenceKind, number>>>
@@ -265,7 +261,7 @@ export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContex
   quantumEndedAt: 0,
   primaryGrantedAt: 0,
   episode: null,
-  ended: [HashMap.empty(), HashMap.empty()],
+  ended: noEndings(),
   counters: noCounters,
   refusalsByKind: {},
   decisions: [],
@@ -310,11 +306,3 @@ export const lookup = <T>(map: HashMap.HashMap<string, T>, key: string): T | und
 
 export const without = <T>(map: HashMap.HashMap<string, T>, key: string): HashMap.HashMap<string, T> =>
   HashMap.isEmpty(map) ? map : HashMap.remove(map, key)
-
-export const count = (draft: Draft, name: keyof Counters, by = 1): void => {
-  draft.counters[name] += by
-}
-
-export const adjust = (draft: Draft, changes: Partial<Counts>): void => {
-  for (const name in changes) draft.counts[name as keyof Counts] += changes[name as keyof Counts] ?? 0
-}

@@ -1,9 +1,9 @@
 /** Every deadline is data: what is due is swept by the next event, and `wakeAt` says when that must be at the latest. */
 import { HashMap } from 'effect'
 import { auxiliaryMisfit, costOfCall, primaryWanted, waitsForProvider } from './admission.ts'
-import { fitsAt } from './budget.ts'
+import { fitsAt, noBudget } from './budget.ts'
 import type { Lane } from './call.ts'
-import { count, type Draft, type InFlight, lookup, type ScopeContext, type Waiting } from './context.ts'
+import { type Draft, type InFlight, lookup, type ScopeContext, type Waiting } from './context.ts'
 import { endTurn } from './facts.ts'
 import { ringFront, unservedSince } from './fairness.ts'
 import { rest } from './heap.ts'
@@ -102,7 +102,7 @@ export const preempt = (draft: Draft, spareFairness: boolean): void => {
       at: draft.at,
       state: draft.state,
     })
-    count(draft, 'preemptions')
+    draft.counters.preemptions += 1
     if (draft.episode !== null) {
       draft.episode = { ...draft.episode, auxiliariesCancelled: draft.episode.auxiliariesCancelled + 1 }
     }
@@ -114,7 +114,7 @@ const abandon = (draft: Draft): void => {
   for (const flight of preemptedFlights(draft, true)) {
     land(draft, flight)
     expire(draft, flight.call.id, 'abandoned')
-    count(draft, 'abandoned')
+    draft.counters.abandoned += 1
     end(draft, flight.call, 'abandoned')
   }
 }
@@ -153,7 +153,7 @@ const firstAuxiliaryTime = (context: ScopeContext): number => {
   if (context.ring.size === 0) return never
   let earliest = never
   if (waitsForProvider(context)) earliest = sooner(context, earliest, context.wait!.untilMs)
-  const front = ringFront(context)
+  const front = context.budget === noBudget ? null : ringFront(context)
   if (front !== null && auxiliaryMisfit(context, front) !== null) {
     earliest = sooner(context, earliest, fitsAt(context.budget, costOfCall(front), at))
   }
@@ -164,8 +164,8 @@ const firstAuxiliaryTime = (context: ScopeContext): number => {
     if (warms) earliest = sooner(context, earliest, warmFromMs(pace))
   }
   if (warms) earliest = sooner(context, earliest, warmAgainAt(context.ramp, at))
-  const since = unservedSince(context)
-  if (since !== null && (primaryWanted(context) || context.foregroundActive)) {
+  const since = primaryWanted(context) || context.foregroundActive ? unservedSince(context) : null
+  if (since !== null) {
     earliest = sooner(context, earliest, since + policy.maxDeferralMs)
     if (context.primaryOwed)
       earliest = sooner(context, earliest, context.quantumEndedAt + policy.maxDeferralMs)

@@ -2,7 +2,7 @@
 import { HashMap } from 'effect'
 import type { Call } from './call.ts'
 import { capacityOf } from './capacity.ts'
-import { count, type Draft } from './context.ts'
+import type { Draft } from './context.ts'
 import * as qos from './qos.ts'
 
 /** It runs in the place of the call that made it, so it takes nothing from anybody. */
@@ -26,7 +26,7 @@ export const turnAway = (draft: Draft, call: Call): boolean => {
   const { reason } = shed
   const retryAfterMs = shed.retryAfterMs ?? policy.pacingBaseMs
   draft.decisions.push({ callId: call.id, verdict: 'reject', reason, at, state, retryAfterMs })
-  count(draft, 'rejected')
+  draft.counters.rejected += 1
   return true
 }
 

@@ -2,7 +2,7 @@
 import { HashMap } from 'effect'
 import { declare } from './budget.ts'
 import { initialCapacity } from './capacity.ts'
-import { count, type Draft, lookup, type Waiting } from './context.ts'
+import { type Draft, lookup, type Waiting } from './context.ts'
 import { adopt } from './door.ts'
 import { isReady, leaveBacklog } from './fairness.ts'
 import { addAll } from './heap.ts'
@@ -56,7 +56,7 @@ export const recover = (draft: Draft): void => {
         correct(draft, flight, { requests: 0, inputTokens: 0, outputTokens: 0 })
       returnToPlace(draft, flight, 'recovered')
     } else {
-      count(draft, 'unknownOutcomes')
+      draft.counters.unknownOutcomes += 1
       reject(draft, flight.call.id, 'outcome-unknown')
       end(draft, flight.call, 'unknown')
     }

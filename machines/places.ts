@@ -2,17 +2,9 @@
 import { HashMap } from 'effect'
 import { countFlight, lend } from './admission.ts'
 import type { Call } from './call.ts'
-import {
-  adjust,
-  count,
-  type Draft,
-  type Ending,
-  type InFlight,
-  lookup,
-  type Waiting,
-  without,
-} from './context.ts'
+import { type Draft, type InFlight, lookup, type Waiting, without } from './context.ts'
 import type { DeferReason, ExpireReason, RejectReason } from './decision.ts'
+import { type Ending, remember } from './endings.ts'
 import { enqueueAuxiliary, isReady, leaveBacklog, leaveFlight, refundTurn, seqOf } from './fairness.ts'
 import * as pacing from './pacing.ts'
 import { placed, rankOf } from './plan.ts'
@@ -27,10 +19,12 @@ export const enqueue = (draft: Draft, waiting: Waiting): void => {
   const place = { seq, id: call.id }
   const fresh = seq === draft.nextSeq - 1
   if (call.lane === 'primary') {
-    adjust(draft, { primaryWaiting: 1, primaryReady: isReady(waiting) ? 1 : 0 })
-    if (isReady(waiting)) enqueuePrimary(draft, waiting)
+    draft.counts.primaryWaiting += 1
+    if (!isReady(waiting)) return
+    draft.counts.primaryReady += 1
+    enqueuePrimary(draft, waiting)
   } else {
-    adjust(draft, { auxiliaryWaiting: 1 })
+    draft.counts.auxiliaryWaiting += 1
     if (waiting.urgent) draft.urgent = fresh ? push(draft.urgent, place) : insert(draft.urgent, place, seqOf)
     else enqueueAuxiliary(draft, waiting)
   }
@@ -44,21 +38,11 @@ export const enqueuePrimary = (draft: Draft, waiting: Waiting): void => {
 /** Ends a call: remembers how, and lets go of whatever waited for it. */
 export const end = (draft: Draft, call: Call, ending: Ending): void => {
   const callId = call.id
-  let [newer, older] = draft.ended
-  newer = HashMap.set(newer, callId, ending)
-  if (HashMap.size(newer) > draft.policy.settledRetention) {
-    older = newer
-    newer = HashMap.empty()
-  }
-  draft.ended = [newer, older]
+  draft.ended = remember(draft.ended, callId, ending, draft.policy.settledRetention)
   if (draft.qos !== null) draft.qos = left(draft.qos, call)
   satisfy(draft, callId)
   draft.nested = without(draft.nested, callId)
 }
-
-/** How an ended call ended, while it is remembered. */
-export const endingOf = (context: Pick<Draft, 'ended'>, callId: string): Ending | undefined =>
-  lookup(context.ended[0], callId) ?? lookup(context.ended[1], callId)
 
 const satisfy = (draft: Draft, callId: string): void => {
   const dependents = lookup(draft.dependents, callId)
@@ -71,7 +55,7 @@ const satisfy = (draft: Draft, callId: string): void => {
     const next = { ...waiting, waitsFor }
     draft.waiting = HashMap.set(draft.waiting, id, next)
     if (!isReady(next)) continue
-    adjust(draft, { primaryReady: 1 })
+    draft.counts.primaryReady += 1
     enqueuePrimary(draft, next)
     if (next.call.parentId !== null) lend(draft, next.call.parentId)
   }
@@ -82,11 +66,12 @@ export const leaveWaiting = (draft: Draft, waiting: Waiting): void => {
   const { call, urgent } = waiting
   draft.waiting = HashMap.remove(draft.waiting, call.id)
   if (call.lane === 'primary') {
-    adjust(draft, { primaryWaiting: -1, primaryReady: isReady(waiting) ? -1 : 0 })
+    draft.counts.primaryWaiting -= 1
+    if (isReady(waiting)) draft.counts.primaryReady -= 1
     waitNoMore(draft, waiting)
     forget(draft, call)
   } else {
-    adjust(draft, { auxiliaryWaiting: -1 })
+    draft.counts.auxiliaryWaiting -= 1
     if (!urgent && isReady(waiting)) leaveBacklog(draft, call.principal)
   }
 }
@@ -120,12 +105,12 @@ const decide = (
 
 export const expire = (draft: Draft, callId: string, reason: ExpireReason): void => {
   decide(draft, callId, 'expire', reason)
-  count(draft, 'expired')
+  draft.counters.expired += 1
 }
 
 export const reject = (draft: Draft, callId: string, reason: RejectReason): void => {
   decide(draft, callId, 'reject', reason)
-  count(draft, 'rejected')
+  draft.counters.rejected += 1
 }
 
 /** Named by a waiting primary, or part of a turn that holds the gate: what it waits for inherits its right of way. */

@@ -3,7 +3,7 @@ import { HashMap } from 'effect'
 import { costOfCall } from './admission.ts'
 import { charge, learn } from './budget.ts'
 import { capacityOf, grown, shrunk } from './capacity.ts'
-import { adjust, count, type Draft, type InFlight, lookup } from './context.ts'
+import { type Draft, type InFlight, lookup } from './context.ts'
 import type { ScopeEvent } from './event.ts'
 import type { Evidence } from './evidence.ts'
 import * as pacing from './pacing.ts'
@@ -27,7 +27,7 @@ export const accepted = (draft: Draft, callId: string): void => {
 
 /** What the acceptance of a call says of its lane, its class and the ceiling; answers the call as accepted. */
 const begin = (draft: Draft, flight: InFlight): InFlight => {
-  if (flight.call.lane === 'primary') adjust(draft, { primaryUnaccepted: -1 })
+  if (flight.call.lane === 'primary') draft.counts.primaryUnaccepted -= 1
   if (flight.paced) leaveWindow(draft, flight)
   if (draft.wait?.probeId === flight.call.id) draft.wait = null
   const pace = draft.pacing[flight.call.priorityClass]
@@ -43,7 +43,7 @@ type Settled = Extract<ScopeEvent, { type: 'call.settled' }>
 export const settle = (draft: Draft, event: Settled): void => {
   const flight = lookup(draft.inFlight, event.callId)
   if (flight === undefined) {
-    count(draft, 'lateSettlements')
+    draft.counters.lateSettlements += 1
     return
   }
   const now = event.outcome === 'completed' && flight.stage !== 'accepted' ? begin(draft, flight) : flight
@@ -53,16 +53,16 @@ export const settle = (draft: Draft, event: Settled): void => {
   if (event.outcome === 'throttled') return settleThrottled(draft, now, event.evidence)
   if (event.outcome === 'cancelled' && now.preempted) return returnToPlace(draft, now, 'preempted')
   if (event.outcome === 'completed') {
-    count(draft, 'completed')
+    draft.counters.completed += 1
     draft.learned = grown(draft, draft.counts.places + 1)
   }
-  if (event.outcome === 'unknown') count(draft, 'unknownOutcomes')
+  if (event.outcome === 'unknown') draft.counters.unknownOutcomes += 1
   end(draft, now.call, event.outcome)
 }
 
 /** A refusal before acceptance is evidence, not a result: the call keeps its place while it may succeed later. */
 const settleThrottled = (draft: Draft, flight: InFlight, evidence: Evidence | undefined): void => {
-  count(draft, 'refusedByProvider')
+  draft.counters.refusedByProvider += 1
   const kind = evidence?.kind ?? 'unknown-rate-limit'
   draft.refusalsByKind = { ...draft.refusalsByKind, [kind]: (draft.refusalsByKind[kind] ?? 0) + 1 }
   if (draft.episode !== null) draft.episode = { ...draft.episode, refusals: draft.episode.refusals + 1 }
@@ -111,7 +111,7 @@ const weigh = (draft: Draft, evidence: Evidence, flight: InFlight): void => {
   }
   const { call, grantedAt } = flight
   const pace = draft.pacing[call.priorityClass] ?? pacing.steady
-  if (grantedAt < pace.epochMs) count(draft, 'lateEvidence')
+  if (grantedAt < pace.epochMs) draft.counters.lateEvidence += 1
   const before = draft.ramp
   draft.ramp = ramp.refusedUnder(before, {
     tokens: call.inputTokens,

@@ -11,7 +11,6 @@ import {
   type Draft,
   type Drain,
   draftOf,
-  type Ending,
   emptyContext,
   type InFlight,
   noCounters,
@@ -22,6 +21,7 @@ import {
   type Waiting,
 } from './context.ts'
 import type { ScopeState } from './decision.ts'
+import { type EndingRow, endingsOf, rowsOf } from './endings.ts'
 import { evidenceKinds } from './evidence.ts'
 import { isReady } from './fairness.ts'
 import { add, addAll, type Due } from './heap.ts'
@@ -75,7 +75,8 @@ export interface EncodedScope {
   readonly quantumEndedAt: number
   readonly primaryGrantedAt: number
   readonly episode: ScopeContext['episode']
-  readonly ended: readonly [Pairs<Ending>, Pairs<Ending>]
+  /** Of each generation, the newer first, in the order in which the calls ended. */
+  readonly ended: readonly [ReadonlyArray<EndingRow>, ReadonlyArray<EndingRow>]
   readonly counters: Counters
   readonly refusalsByKind: ScopeContext['refusalsByKind']
 }
@@ -127,7 +128,7 @@ export const encodeScope = (context: ScopeContext): EncodedScope => ({
   quantumEndedAt: context.quantumEndedAt,
   primaryGrantedAt: context.primaryGrantedAt,
   episode: context.episode,
-  ended: [byKey(context.ended[0]), byKey(context.ended[1])],
+  ended: [[...rowsOf(context.ended.newer)], [...rowsOf(context.ended.older)]],
   counters: context.counters,
   refusalsByKind: ordered(evidenceKinds, context.refusalsByKind),
 })
@@ -217,7 +218,7 @@ export const decodeScope = (input: unknown): ScopeContext => {
     primaryGrantedAt: encoded.primaryGrantedAt,
     episode: encoded.episode,
     refusalsByKind: encoded.refusalsByKind ?? {},
-    ended: [HashMap.fromIterable(encoded.ended[0]), HashMap.fromIterable(encoded.ended[1])],
+    ended: endingsOf(...encoded.ended),
     expected: HashMap.fromIterable(encoded.expected),
     turns: HashMap.fromIterable(encoded.turns),
     heldTurns: encoded.turns.filter(([, turn]) => turn.betweenRounds === 'hold').length,

@@ -1,7 +1,7 @@
 /** The moves of the statechart: take an event in, enter a state, close a quantum, and tell who must wait. */
 import { HashMap } from 'effect'
 import { pass, primaryWanted } from './admission.ts'
-import { count, type Draft, lookup, openPhase } from './context.ts'
+import { type Draft, lookup, openPhase } from './context.ts'
 import { preempt, sweep, sweepPending } from './deadlines.ts'
 import type { ScopeState } from './decision.ts'
 import type { ScopeEvent } from './event.ts'
@@ -90,7 +90,7 @@ export const closeQuantum = (draft: Draft): void => {
   draft.primaryOwed = true
   draft.quantumEndedAt = draft.at
   endTurn(draft)
-  count(draft, 'fairnessQuanta')
+  draft.counters.fairnessQuanta += 1
   if (draft.episode !== null)
     draft.episode = { ...draft.episode, fairnessQuanta: draft.episode.fairnessQuanta + 1 }
 }
@@ -106,7 +106,8 @@ export const announce = (draft: Draft): void => {
     const why = waitReason(draft, waiting)
     const returned = waiting.attempts > 0
     const reason = returned ? waiting.reason : why.reason
-    if (!returned) draft.waiting = HashMap.set(draft.waiting, callId, { ...waiting, reason })
+    if (!returned && reason !== waiting.reason)
+      draft.waiting = HashMap.set(draft.waiting, callId, { ...waiting, reason })
     draft.decisions.push({
       callId,
       verdict: 'defer',

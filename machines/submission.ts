@@ -3,12 +3,13 @@ import { HashMap } from 'effect'
 import { costOfCall, lend } from './admission.ts'
 import { neverFits } from './budget.ts'
 import type { Call } from './call.ts'
-import { adjust, count, type Draft, lookup, type Waiting } from './context.ts'
+import { type Draft, lookup, type Waiting } from './context.ts'
 import { turnAway } from './door.ts'
+import { endingOf } from './endings.ts'
 import type { ScopeEvent } from './event.ts'
 import { enqueueAuxiliary, isReady, leaveBacklog, seqOf } from './fairness.ts'
 import { add } from './heap.ts'
-import { end, endingOf, enqueue, enqueuePrimary, isUrgent, land, leaveWaiting, reject } from './places.ts'
+import { end, enqueue, enqueuePrimary, isUrgent, land, leaveWaiting, reject } from './places.ts'
 import { replan } from './plan.ts'
 import { empty, insert, push } from './queue.ts'
 import { correct } from './settlement.ts'
@@ -24,7 +25,7 @@ export const submit = (draft: Draft, { call, dispatchAtOnce = false }: Submitted
   if (ending !== undefined && ending !== 'withdrawn') {
     return reject(draft, call.id, ending === 'unknown' ? 'outcome-unknown' : 'already-settled')
   }
-  count(draft, 'submitted')
+  draft.counters.submitted += 1
   if (neverFits(draft.budget, costOfCall({ call })) !== null) {
     reject(draft, call.id, 'exceeds-limit')
     return
@@ -43,7 +44,8 @@ export const submit = (draft: Draft, { call, dispatchAtOnce = false }: Submitted
     seq,
     submittedAt: draft.at,
     attempts: 0,
-    reason: 'behind-others',
+    // What it most often waits for; corrected before anybody sees it.
+    reason: 'capacity-full',
     urgent: isUrgent(draft, call),
     waitsFor: call.lane === 'primary' ? dependOn(draft, call) : [],
     unclaimedUntilMs: null,
@@ -126,7 +128,7 @@ export const claim = (draft: Draft, waiting: Waiting): void => {
   draft.waiting = HashMap.set(draft.waiting, waiting.call.id, claimed)
   if (!isReady(claimed)) return
   if (claimed.call.lane === 'primary') {
-    adjust(draft, { primaryReady: 1 })
+    draft.counts.primaryReady += 1
     enqueuePrimary(draft, claimed)
   } else if (claimed.urgent) {
     draft.urgent = insert(draft.urgent, { seq: claimed.seq, id: claimed.call.id }, seqOf)

@@ -107,6 +107,7 @@ export const steadyClock = (clock: Clock, notBeforeMs = 0): Clock => {
   return {
     now: () => {
       const nowMs = clock.now()
+      if (nowMs === lastMs) return nowMs + offsetMs
       const elapsedMs = elapsed()
       const shownMs = nowMs - lastMs
       const passedMs = elapsedMs === null || lastElapsedMs === null ? 0 : elapsedMs - lastElapsedMs

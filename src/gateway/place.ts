@@ -1,7 +1,7 @@
 /** A call's place in its scope: asked for, waited for, held as a permit, and left. */
 import { HashMap } from 'effect'
+import { endingOf } from '../../machines/endings.ts'
 import type { Call } from '../../machines/index.ts'
-import { endingOf } from '../../machines/places.ts'
 import type { Clock } from '../clock.ts'
 import { Alarm } from '../host/alarm.ts'
 import { type AdmissionError, errorOf } from '../host/errors.ts'

@@ -3,6 +3,7 @@
  * with the event loop free in between. The text equals `JSON.stringify(encodeScope(context))`.
  */
 import { HashMap } from 'effect'
+import { noEndings, rowsOf } from '../../machines/endings.ts'
 import type { ScopeContext } from '../../machines/index.ts'
 import { type EncodedScope, encodeScope } from '../../machines/snapshot.ts'
 
@@ -20,8 +21,8 @@ export const snapshotSize = ({ counts, principals, ended }: ScopeContext): numbe
   counts.primaryInFlight +
   counts.auxiliaryInFlight +
   HashMap.size(principals) +
-  HashMap.size(ended[0]) +
-  HashMap.size(ended[1])
+  ended.newer.length +
+  ended.older.length
 
 /** The snapshot's text, and a pause after each slice of the work: `yield` is where others may go. */
 export function* snapshotSlices(context: ScopeContext): Generator<undefined, string> {
@@ -32,19 +33,19 @@ export function* snapshotSlices(context: ScopeContext): Generator<undefined, str
     waiting: nobody,
     inFlight: nobody,
     principals: nobody,
-    ended: [nobody, nobody],
+    ended: noEndings(),
   })
   const large: Partial<Record<keyof EncodedScope, () => Generator<undefined, string>>> = {
-    waiting: () => arrayText(HashMap.values(waiting), bySeq, (call) => call),
-    inFlight: () => arrayText(HashMap.values(inFlight), bySeq, (call) => call),
+    waiting: () => sortedText(HashMap.values(waiting), bySeq, (call) => call),
+    inFlight: () => sortedText(HashMap.values(inFlight), bySeq, (call) => call),
     principals: () =>
-      arrayText(HashMap.entries(principals), byKey, ([name, { deficitTokens, servedAt }]) => [
+      sortedText(HashMap.entries(principals), byKey, ([name, { deficitTokens, servedAt }]) => [
         name,
         { deficitTokens, servedAt },
       ]),
     ended: function* () {
-      const newer = yield* arrayText(HashMap.entries(ended[0]), byKey, (pair) => pair)
-      const older = yield* arrayText(HashMap.entries(ended[1]), byKey, (pair) => pair)
+      const newer = yield* arrayText(yield* collected(rowsOf(ended.newer)), (row) => row)
+      const older = yield* arrayText(yield* collected(rowsOf(ended.older)), (row) => row)
       return `[${newer},${older}]`
     },
   }
@@ -78,16 +79,19 @@ const bySeq = (one: { readonly seq: number }, other: { readonly seq: number }): 
 const byKey = ([one]: readonly [string, unknown], [other]: readonly [string, unknown]): number =>
   one < other ? -1 : one > other ? 1 : 0
 
-function* arrayText<A>(
+function* sortedText<A>(
   items: Iterable<A>,
   order: (one: A, other: A) => number,
   shape: (item: A) => unknown,
 ): Generator<undefined, string> {
-  const sorted = yield* inOrder(yield* collected(items), order)
+  return yield* arrayText(yield* inOrder(yield* collected(items), order), shape)
+}
+
+function* arrayText<A>(items: ReadonlyArray<A>, shape: (item: A) => unknown): Generator<undefined, string> {
   let text = ''
-  for (let from = 0; from < sorted.length; from += sliceSteps) {
+  for (let from = 0; from < items.length; from += sliceSteps) {
     if (from > 0) yield
-    const slice = JSON.stringify(sorted.slice(from, from + sliceSteps).map(shape)).slice(1, -1)
+    const slice = JSON.stringify(items.slice(from, from + sliceSteps).map(shape)).slice(1, -1)
     text += from > 0 ? `,${slice}` : slice
   }
   return `[${text}]`

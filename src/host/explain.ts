@@ -1,5 +1,6 @@
 /** Tells a person, from the journal alone, why a call waits or what happened to it. */
 import { HashMap } from 'effect'
+import { endingOf } from '../../machines/endings.ts'
 import { type Fit, fitOf, type NoFitReason } from '../../machines/fit.ts'
 import {
   type Decision,
@@ -8,7 +9,6 @@ import {
   type ScopeEvent,
   waitReason,
 } from '../../machines/index.ts'
-import { endingOf } from '../../machines/places.ts'
 import type { Journal } from '../journal/journal.ts'
 import { type Found, searchBack } from './explain-search.ts'
 

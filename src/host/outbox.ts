@@ -41,7 +41,8 @@ export class Outbox {
       this.#next += 1
       carryOut()
     }
-    if (this.#next > 1_024 && this.#next * 2 > this.#effects.length) {
+    // What was carried out holds on to its calls.
+    if (this.#next > 32 && this.#next * 2 > this.#effects.length) {
       this.#effects = this.#effects.slice(this.#next)
       this.#next = 0
     }

@@ -28,8 +28,9 @@ export class Permit implements AsyncDisposable {
   readonly id: string
   /** 1 for the first dispatch of this call. */
   readonly attempt: number
-  readonly #controller = new AbortController()
-  readonly #lost = new AbortController()
+  // Made when somebody asks for a signal or aborts one: most permits are settled before that.
+  #aborting: AbortController | null = null
+  #losing: AbortController | null = null
   readonly #owner: PermitOwner
   #disposition: Disposition | null = null
   #unfollow: () => void = () => {}
@@ -44,12 +45,12 @@ export class Permit implements AsyncDisposable {
 
   /** Aborted when the policy takes the permit back (`Preempted`), when a timeout passes, or when the caller's own signal is. */
   get signal(): AbortSignal {
-    return this.#controller.signal
+    return this.#controller().signal
   }
 
   /** Aborted when the scope took the permit away for good; its reason is the call's error. A signal aborts once, so this is another. */
   get lost(): AbortSignal {
-    return this.#lost.signal
+    return this.#loss().signal
   }
 
   get settled(): boolean {
@@ -86,8 +87,8 @@ export class Permit implements AsyncDisposable {
   revoke(reason: AdmissionError): void {
     this.#unfollow()
     this.#disposition = 'ended'
-    this.#controller.abort(reason)
-    this.#lost.abort(reason)
+    this.#controller().abort(reason)
+    this.#loss().abort(reason)
   }
 
   /** Passes the abort of its caller's signal on while the permit is out. */
@@ -99,6 +100,16 @@ export class Permit implements AsyncDisposable {
 
   /** Asks the holder to stop; it still settles. */
   abort(reason: unknown): void {
-    if (this.#disposition === null) this.#controller.abort(reason)
+    if (this.#disposition === null) this.#controller().abort(reason)
+  }
+
+  #controller(): AbortController {
+    this.#aborting ??= new AbortController()
+    return this.#aborting
+  }
+
+  #loss(): AbortController {
+    this.#losing ??= new AbortController()
+    return this.#losing
   }
 }

@@ -2,6 +2,7 @@
 import { HashMap } from 'effect'
 import type { SnapshotFrom } from 'xstate'
 import { getShortestPaths } from 'xstate/graph'
+import { endingOf } from '../../machines/endings.ts'
 import {
   type Call,
   type PolicyInput,
@@ -163,8 +164,8 @@ const callOf = (call: World['calls'][number]): Call =>
     ...call,
   })
 
-const isKnown = ({ waiting, inFlight, ended }: ScopeContext, id: string): boolean =>
-  HashMap.has(waiting, id) || HashMap.has(inFlight, id) || HashMap.has(ended[0], id)
+const isKnown = (lanes: ScopeContext, id: string): boolean =>
+  HashMap.has(lanes.waiting, id) || HashMap.has(lanes.inFlight, id) || endingOf(lanes, id) !== undefined
 
 /** Everything that may happen next: each call comes once, and time moves from one wake-up to the next. */
 const eventsOf =
@@ -213,7 +214,7 @@ const essence = ({ context: { lanes } }: Snapshot): string => {
     lanes.state,
     sorted(HashMap.values(lanes.waiting), ({ call, attempts }) => `${call.id}${attempts}`),
     sorted(HashMap.values(lanes.inFlight), ({ call, stage, preempted }) => `${call.id}${stage}${preempted}`),
-    HashMap.size(lanes.ended[0]),
+    lanes.ended.newer.length,
     [phase.patienceUntilMs, phase.graceUntilMs, phase.quietUntilMs, phase.lingerUntilMs].map(ahead),
     [drain.windowTokens, drain.servedTokens, lanes.primaryOwed, lanes.heldTurns],
     wait === null ? 0 : ahead(wait.untilMs),

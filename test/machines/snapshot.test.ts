@@ -303,10 +303,17 @@ describe('what a snapshot leaves out', () => {
     const story = new Story({ capacity: 1 })
     for (const id of ['m', 'z', 'b', 'a', 'k', 'c']) story.auxiliary(id, { principal: id })
     for (const id of ['z', 'k', 'a']) story.withdraw(id)
-    const { principals, waiting, ended } = encodeScope(story.context)
+    const { principals, waiting } = encodeScope(story.context)
     expect(principals.map(([name]) => name)).toEqual(['b', 'c', 'm'])
     expect(waiting.map(({ call }) => call.id)).toEqual(['b', 'c'])
-    expect(ended[0].map(([id]) => id)).toEqual(['a', 'k', 'z'])
+  })
+
+  it('is, of ended calls, in the order in which they ended', () => {
+    const story = new Story({ capacity: 1, settledRetention: 2 })
+    for (const id of ['m', 'z', 'b', 'a', 'k', 'c']) story.auxiliary(id)
+    for (const id of ['z', 'k', 'b', 'a']) story.withdraw(id)
+    const { ended } = encodeScope(story.context)
+    expect(ended.map((generation) => generation.map(([id]) => id))).toEqual([['a'], ['z', 'k', 'b']])
   })
 
   it('is no field of a scope that knows nothing: budgets and paces name only what there is', () => {

@@ -1,9 +1,8 @@
 /** A call comes, comes again, names others, or goes: what is kept of it and what is not. */
 import { HashMap } from 'effect'
 import { describe, expect, it } from 'vitest'
-import type { Ending } from '../../machines/context.ts'
+import { type Ending, endingOf } from '../../machines/endings.ts'
 import { waitReason } from '../../machines/index.ts'
-import { endingOf } from '../../machines/places.ts'
 import { refusalOf, Story } from './story.ts'
 
 const story = (policy = {}): Story =>
@@ -76,7 +75,7 @@ describe('an id', () => {
     for (let index = 0; index < 20; index += 1) {
       lanes.auxiliary(`c${index}`)
       lanes.settle(`c${index}`)
-      const known = lanes.context.ended.reduce((sum, generation) => sum + HashMap.size(generation), 0)
+      const known = lanes.context.ended.newer.length + lanes.context.ended.older.length
       expect(known).toBeGreaterThanOrEqual(Math.min(3, index + 1))
       expect(known).toBeLessThanOrEqual(8)
     }
@@ -91,7 +90,7 @@ describe('an id', () => {
       lanes.auxiliary(`c${index}`)
       lanes.settle(`c${index}`)
     }
-    expect(lanes.context.ended.map(HashMap.size)).toEqual([1, 4])
+    expect([lanes.context.ended.newer.length, lanes.context.ended.older.length]).toEqual([1, 4])
     expect(lanes.auxiliary('c1')).toEqual(['reject c1: already-settled'])
   })
 })

@@ -3,6 +3,7 @@
  * counts only while the scope itself, and not the want of a place, keeps a call from going.
  */
 import { HashMap } from 'effect'
+import { endingOf } from '../../../machines/endings.ts'
 import { reserveOf, type ScopeContext, worstCaseWaitMs } from '../../../machines/index.ts'
 import type { Record } from '../../host/recovery.ts'
 import { InvariantBroken } from '../witness.ts'
@@ -97,8 +98,9 @@ export class Bounds {
   /** With nobody in its way a primary goes with the very event that submits it. */
   #admittedAtOnce(id: string, { event, decisions }: Record, before: ScopeContext): void {
     if (event.type !== 'call.submitted' || event.call.lane !== 'primary') return
-    const { counts, waiting, inFlight, policy, ended } = before
-    const isNew = ![waiting, inFlight, ...ended].some((calls) => HashMap.has(calls as typeof waiting, id))
+    const { counts, waiting, inFlight, policy } = before
+    const isLive = HashMap.has(waiting, id) || HashMap.has(inFlight, id)
+    const isNew = !isLive && endingOf(before, id) === undefined
     const alone = counts.auxiliaryInFlight + counts.auxiliaryWaiting + counts.primaryWaiting === 0
     if (!isNew || !alone || counts.places >= policy.capacity || event.call.dependsOn.length > 0) return
     if (decisions.some(({ callId, verdict }) => callId === id && verdict === 'admit')) return
