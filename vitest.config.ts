@@ -10,14 +10,42 @@ if (!withBrowser) {
   )
 }
 
+/** What measures time or draws pages: it has the machine to itself, after all the rest. */
+const alone = ['test/browser/**/*.test.ts', 'test/bench/**/*.test.ts']
+
+const shared = {
+  environment: 'node',
+  testTimeout: 30_000,
+  hookTimeout: 60_000,
+} as const
+
 export default defineConfig({
   resolve: { conditions: ['source'] },
   ssr: { resolve: { conditions: ['source'] } },
   test: {
-    include: ['test/**/*.test.ts'],
-    exclude: [...configDefaults.exclude, ...(withBrowser ? [] : ['test/browser/**'])],
-    environment: 'node',
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    projects: [
+      {
+        extends: true,
+        test: {
+          ...shared,
+          name: 'side by side',
+          include: ['test/**/*.test.ts'],
+          exclude: [...configDefaults.exclude, ...alone],
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          ...shared,
+          name: 'alone',
+          include: alone,
+          exclude: [...configDefaults.exclude, ...(withBrowser ? [] : ['test/browser/**'])],
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
   },
 })
