@@ -32,6 +32,7 @@ import {
 } from './errors.ts'
 import type { Outbox } from './outbox.ts'
 import { type Disposition, Permit, type PermitOwner, type Settlement } from './permit.ts'
+import { recordText } from './record-text.ts'
 
 /**
  * When a call is recorded as dispatched. `withGrant`: its owner is sure to send, so the grant says
@@ -217,7 +218,7 @@ export class ScopeRunner implements PermitOwner {
     if (this.#failure !== null) return null
     const { decisions, summary: episode } = this.context
     try {
-      const record = JSON.stringify({ event, decisions })
+      const record = recordText(event, decisions)
       this.position = this.#ports.outbox.write({ scope: this.name, at: event.at, record })
     } catch (error) {
       this.fail(error)

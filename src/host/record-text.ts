@@ -1,0 +1,58 @@
+/**
+ * What the journal keeps of an event and its decisions, as JSON. Written out for what every call
+ * brings: `JSON.stringify` takes a quarter of a host's time for it. A law of the tests holds it to
+ * be the same text.
+ */
+import type { Call, Decision, ScopeEvent, Usage } from '../../machines/index.ts'
+
+/** Printable ASCII that JSON does not escape. */
+const plain = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/
+
+const quoted = (text: string): string => (plain.test(text) ? `"${text}"` : JSON.stringify(text))
+const quotedOrNull = (text: string | null): string => (text === null ? 'null' : quoted(text))
+
+/** JSON has no infinity. */
+const number = (value: number | null): string =>
+  value === null || !Number.isFinite(value) ? 'null' : `${value}`
+
+const callText = (call: Call): string =>
+  `{"id":${quoted(call.id)},"turnId":${quotedOrNull(call.turnId)},"lane":"${call.lane}"` +
+  `,"priorityClass":"${call.priorityClass}","principal":${quoted(call.principal)}` +
+  `,"inputTokens":${number(call.inputTokens)},"outputTokens":${number(call.outputTokens)}` +
+  `,"deadlineAt":${number(call.deadlineAt)}` +
+  `,"dependsOn":${call.dependsOn.length === 0 ? '[]' : JSON.stringify(call.dependsOn)}` +
+  `,"parentId":${quotedOrNull(call.parentId)}}`
+
+const usageText = ({ inputTokens, outputTokens }: Usage): string =>
+  `{"inputTokens":${number(inputTokens)},"outputTokens":${number(outputTokens)}}`
+
+const eventText = (event: ScopeEvent): string => {
+  if (event.type === 'call.submitted') {
+    const atOnce = event.dispatchAtOnce === undefined ? '' : `,"dispatchAtOnce":${event.dispatchAtOnce}`
+    return `{"type":"call.submitted","call":${callText(event.call)}${atOnce},"at":${number(event.at)}}`
+  }
+  if (event.type === 'call.settled' && event.evidence === undefined) {
+    const { callId, outcome, usage, at } = event
+    const used = usage === undefined ? '' : `,"usage":${usageText(usage)}`
+    return `{"type":"call.settled","callId":${quoted(callId)},"outcome":"${outcome}"${used},"at":${number(at)}}`
+  }
+  return JSON.stringify(event)
+}
+
+const decisionText = (decision: Decision): string => {
+  const { callId, verdict, reason, at, state, wakeAt, dispatched, retryAfterMs } = decision
+  const wakes = wakeAt === undefined ? '' : `,"wakeAt":${number(wakeAt)}`
+  const sent = dispatched === undefined ? '' : `,"dispatched":${dispatched}`
+  const retries = retryAfterMs === undefined ? '' : `,"retryAfterMs":${number(retryAfterMs)}`
+  return (
+    `{"callId":${quoted(callId)},"verdict":"${verdict}","reason":"${reason}","at":${number(at)}` +
+    `,"state":"${state}"${wakes}${sent}${retries}}`
+  )
+}
+
+/** `JSON.stringify({ event, decisions })`, the fields in the order in which a runner tells them. */
+export const recordText = (event: ScopeEvent, decisions: ReadonlyArray<Decision>): string => {
+  let texts = ''
+  for (const decision of decisions) texts += `${texts === '' ? '' : ','}${decisionText(decision)}`
+  return `{"event":${eventText(event)},"decisions":[${texts}]}`
+}
