@@ -91,9 +91,7 @@ export const deepQueue = async (folder: string, { calls, deep }: Sizes): Promise
   const kernel = await openOn(path)
   const at = async (waiting: number): Promise<number> => {
     const runner = kernel.scope(`depth-${waiting}`, { ...patient, capacity: 8 })
-    const us = async (tag: string) =>
-      saturate([runner], { waiting: Math.min(waiting, 16), calls: calls / 4, tag })
-    await us('warm')
+    await saturate([runner], { waiting: Math.min(waiting, 16), calls: calls / 4, tag: 'warm' })
     // The deep queue belongs to principals that stand behind those that are measured.
     if (waiting > 16) {
       await takeAllPlaces(runner)
@@ -103,6 +101,8 @@ export const deepQueue = async (folder: string, { calls, deep }: Sizes): Promise
     for (let round = 0; round < 5; round += 1) times.push(await churn(runner, calls / 4, `round-${round}`))
     return median(times)
   }
+  for (let round = 0; round < warmUpRounds; round += 1)
+    await churn(kernel.scope('warm', { ...patient, capacity: 8 }), calls, `warm-${round}`)
   const shallow = await at(10)
   const deepUs = await at(deep)
   const runner = kernel.scope(`depth-${deep}`)
