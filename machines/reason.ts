@@ -65,8 +65,11 @@ const whyAuxiliary = (context: ScopeContext, waiting: Waiting): WaitReason => {
   if (obstacle !== null) return because(obstacle)
   const misfit = auxiliaryMisfit(context, waiting)
   if (misfit === 'budget') return because('budget', fitsAt(context.budget, costOfCall(waiting), at))
-  if (misfit === 'pacing')
-    return because('pacing', context.pacing[waiting.call.priorityClass]?.pausedUntilMs ?? null)
+  if (misfit === 'pacing') {
+    const untilMs = context.pacing[waiting.call.priorityClass]!.pausedUntilMs
+    // A full window opens with an acceptance.
+    return because('pacing', untilMs > at ? untilMs : null)
+  }
   const { principal } = waiting.call
   const inFlight = lookup(context.principals, principal)?.inFlight ?? 0
   if (isAtQuota(policy, principal, inFlight)) return because('quota')

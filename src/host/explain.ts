@@ -1,5 +1,6 @@
 /** Tells a person, from the journal alone, why a call waits or what happened to it. */
 import { HashMap } from 'effect'
+import { lookup, type Waiting } from '../../machines/context.ts'
 import { endingOf } from '../../machines/endings.ts'
 import { type Fit, fitOf, type NoFitReason } from '../../machines/fit.ts'
 import {
@@ -9,6 +10,7 @@ import {
   type ScopeEvent,
   waitReason,
 } from '../../machines/index.ts'
+import { toArray } from '../../machines/queue.ts'
 import type { Journal } from '../journal/journal.ts'
 import { type Found, searchBack } from './explain-search.ts'
 
@@ -212,18 +214,28 @@ const fitSentence = ({ predictedFitAtMs, reason, tryAtMs, ceiling, growth }: Fit
   return `${what}: ${intervalWords(ceiling)}, ${growthWords(growth)}`
 }
 
+/**
+ * Who goes before it as things stand: of the primaries those that stand before it in their queues,
+ * of the auxiliaries, whose principals take turns, and of calls that wait for others, whoever came earlier.
+ */
+const aheadOf = ({ waiting, primaries }: ScopeContext, own: Waiting): ReadonlyArray<Waiting> => {
+  const queued = primaries
+    .flatMap(toArray)
+    .map(({ id, seq }) => ({ one: lookup(waiting, id), seq }))
+    .flatMap(({ one, seq }) => (one?.seq === seq ? [one] : []))
+  const place = queued.indexOf(own)
+  if (place >= 0) return queued.slice(0, place)
+  return [...HashMap.values(waiting)].filter(({ call, seq }) => call.lane === own.call.lane && seq < own.seq)
+}
+
 /** How a waiting call stands at the newest event of its scope. */
 const nowLines = (context: ScopeContext, callId: string): ReadonlyArray<string> => {
   if (!HashMap.has(context.waiting, callId)) return []
   const waiting = HashMap.getUnsafe(context.waiting, callId)
   const time = clockTime(context.at)
   const { lane, principal } = waiting.call
-  let [ahead, ofItsOwn] = [0, 0]
-  for (const other of HashMap.values(context.waiting)) {
-    if (other.call.lane !== lane || other.seq >= waiting.seq) continue
-    ahead += 1
-    if (other.call.principal === principal) ofItsOwn += 1
-  }
+  const ahead = aheadOf(context, waiting)
+  const ofItsOwn = ahead.filter(({ call }) => call.principal === principal)
   const { reason, wakeAt } = waitReason(context, waiting)
   const again =
     wakeAt === null || wakeAt <= context.at
@@ -239,7 +251,7 @@ const nowLines = (context: ScopeContext, callId: string): ReadonlyArray<string> 
   return [
     ...owner,
     ...(fit === null ? [] : [`${time} ${fitSentence(fit)}`]),
-    `${time} still waits after ${seconds(context.at - waiting.submittedAt)}, behind ${ahead} ${lane === 'primary' ? 'primaries' : 'auxiliaries'} (${ofItsOwn} of its own principal): ${sentences[reason]} (${reason}, in ${context.state})${again}`,
+    `${time} still waits after ${seconds(context.at - waiting.submittedAt)}, behind ${ahead.length} ${lane === 'primary' ? 'primaries' : 'auxiliaries'} (${ofItsOwn.length} of its own principal): ${sentences[reason]} (${reason}, in ${context.state})${again}`,
   ]
 }
 

@@ -61,6 +61,11 @@ describe('a record as text', () => {
     ['every field of a submission and of a decision', submitted, [decision]],
     ['every field of a settlement, with what the provider said', settled, [decision, decision]],
     ['a settlement that the provider said nothing of', bare(settled, 'evidence'), [decision]],
+    [
+      'more of the usage than the core reads',
+      bare({ ...settled, usage: { ...usage, cacheReadTokens: 7 } as Usage }, 'evidence'),
+      [],
+    ],
     ['a settlement without usage', bare(settled, 'evidence', 'usage'), []],
     ['a submission whose owner says when it sends', bare(submitted, 'dispatchAtOnce'), []],
     [

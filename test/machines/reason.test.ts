@@ -224,4 +224,16 @@ describe('an auxiliary waits', () => {
     const { pausedUntilMs } = story.context.pacing.background_ingestion!
     expect(why(story, 'w')).toEqual(['pacing', pausedUntilMs - story.at])
   })
+
+  it('for the probe of its class to be accepted, which no time brings, once the pause is over', () => {
+    const story = new Story({ capacity: 3, reserve: 0, pacingBaseMs: 8_000, pacingMaxMs: 8_000 })
+    story.auxiliary('probe')
+    story.auxiliary('w')
+    story.pass(5)
+    story.refuse('probe', refusalOf('overloaded'))
+    story.refuse('w', refusalOf('overloaded'))
+    story.pass(story.wakesInMs!)
+    expect(story.running).toEqual(['probe'])
+    expect(why(story, 'w')).toEqual(['pacing', null])
+  })
 })

@@ -50,6 +50,20 @@ describe('a waiting call', () => {
     await bench.host.close()
   })
 
+  it('is behind those that go before it, not those that came before it', async () => {
+    const bench = await held()
+    await bench.primary('later')
+    await bench.primary('needs', { dependsOn: ['running'] })
+    await bench.primary('next', { priorityClass: 'interactive' })
+    const behind = async (id: string) =>
+      /behind \d+ \w+/.exec((await bench.host.explain(id))!.lines.at(-1)!)?.[0]
+    expect(await behind('next')).toBe('behind 0 primaries')
+    expect(await behind('later')).toBe('behind 2 primaries')
+    // It has no place in the order before what it waits for has ended.
+    expect(await behind('needs')).toBe('behind 2 primaries')
+    await bench.host.close()
+  })
+
   it('is told the same from the journal of a host that was killed, and that its owner is awaited after a restart', async () => {
     const path = temporaryPath()
     const bench = await held(await openSqliteJournal(path))

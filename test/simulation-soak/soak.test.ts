@@ -76,7 +76,8 @@ describe('a host that is wrong', () => {
   it('is caught when it writes down what a call said (I10)', async () => {
     const settle = Permit.prototype.settle
     vi.spyOn(Permit.prototype, 'settle').mockImplementation(function (this: Permit, settlement) {
-      return settle.call(this, { ...settlement, said: secret } as typeof settlement)
+      const usage = { inputTokens: 1, outputTokens: 1, ...settlement.usage, said: secret }
+      return settle.call(this, { ...settlement, usage })
     })
     vi.spyOn(ScopeRunner.prototype, 'settle').mockImplementation(function (
       this: ScopeRunner,
