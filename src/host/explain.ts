@@ -2,17 +2,12 @@
 import { HashMap } from 'effect'
 import { lookup, type Waiting } from '../../machines/context.ts'
 import { endingOf } from '../../machines/endings.ts'
-import { type Fit, fitOf, type NoFitReason } from '../../machines/fit.ts'
-import {
-  type Decision,
-  type Reason,
-  type ScopeContext,
-  type ScopeEvent,
-  waitReason,
-} from '../../machines/index.ts'
+import { fitOf } from '../../machines/fit.ts'
+import { type Decision, type ScopeContext, type ScopeEvent, waitReason } from '../../machines/index.ts'
 import { toArray } from '../../machines/queue.ts'
 import type { Journal } from '../journal/journal.ts'
 import { type Found, searchBack } from './explain-search.ts'
+import { clockTime, decisionLines, eventLine, fitSentence, seconds, sentences } from './explain-words.ts'
 
 export interface Explanation {
   readonly callId: string
@@ -21,101 +16,6 @@ export interface Explanation {
   readonly standing: 'waiting' | 'in flight' | 'ended'
   /** One line each, oldest first, with times. */
   readonly lines: ReadonlyArray<string>
-}
-
-const sentences: Readonly<Record<Reason, string>> = {
-  open: 'the gate is open and there is room',
-  primary: 'it is a primary and its turn came',
-  drain: 'the backlog is released at the metered pace',
-  fairness: 'its principal was held for maxDeferral, so its quantum comes before the next primary',
-  dependency: 'a primary waits for its result',
-  nested: 'it was made inside a running call, whose place it borrows',
-  probe: 'it finds out whether the provider has recovered',
-  'warm-up': 'it lets the ceiling grow for a primary that does not fit yet',
-  backfill: 'it is done before the primary can start',
-  'primary-pending': 'a primary is pending',
-  'primary-active': 'a primary is being answered',
-  'turn-held': 'a turn holds the gate between its rounds',
-  'quiet-window': 'it was refused for its size, and the scope is kept quiet until it is tried again',
-  'auxiliaries-in-flight': 'auxiliaries in flight have to settle first',
-  dependencies: 'calls that it depends on have not ended',
-  'fairness-quantum': 'an auxiliary that was held for maxDeferral goes first',
-  'capacity-full': 'every place is taken',
-  'reserve-kept': 'the places left are kept for primaries',
-  'behind-others': 'others are ahead of it',
-  'drain-pace': 'the metered drain has spent its quantum for now',
-  'provider-wait': 'the provider asked the whole scope to wait',
-  budget: 'the budget does not hold it yet',
-  pacing: 'the provider refused its class, which backs off',
-  quota: 'its principal has its quota in flight',
-  'foreground-active': 'a foreground process is active',
-  'refused-by-provider': 'the provider refused it; it keeps its place',
-  preempted: 'a primary took its place; it keeps its turn',
-  recovered: 'its host restarted; it keeps its place',
-  'already-settled': 'a call of this id ended before',
-  'exceeds-limit': 'it is larger than a declared limit can ever hold',
-  'attempts-exhausted': 'the provider refused it as often as maxAttempts allows',
-  'not-retryable': 'the provider refused it for a reason that waiting does not mend',
-  'outcome-unknown': 'it was running when its host died',
-  'principal-quota': 'its principal had its quota of live calls',
-  'class-ceiling': 'the places left were kept for higher classes',
-  'fair-share': 'places were scarce and its principal had its share',
-  'bucket-empty': 'its principal sent calls of its class too fast',
-  deadline: 'its deadline passed',
-  'pending-timeout': 'it waited longer than the policy allows',
-  'active-timeout': 'it ran longer than the policy allows',
-  unclaimed: 'it was recovered and nobody asked for it',
-  abandoned: 'its holder did not answer the abort',
-}
-
-const verdicts: Readonly<Record<Decision['verdict'], string>> = {
-  admit: 'admitted at once',
-  defer: 'deferred',
-  release: 'released',
-  cancel: 'asked to stop',
-  reject: 'rejected',
-  expire: 'expired',
-}
-
-const clockTime = (at: number): string => new Date(at).toISOString().slice(11, 23)
-
-const seconds = (ms: number): string => `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`
-
-const sentLine = (at: number): string => `${clockTime(at)} sent to the provider`
-
-const decisionLines = (decision: Decision): ReadonlyArray<string> => {
-  const { verdict, reason, at, state, wakeAt, dispatched } = decision
-  const again =
-    typeof wakeAt === 'number' && wakeAt > at
-      ? `; looked at again in ${seconds(wakeAt - at)} at the latest`
-      : ''
-  const line = `${clockTime(at)} ${verdicts[verdict]}: ${sentences[reason]} (${reason}, in ${state})${again}`
-  return dispatched === true ? [line, sentLine(at)] : [line]
-}
-
-const eventLine = (event: ScopeEvent): string | null => {
-  const time = clockTime(event.at)
-  switch (event.type) {
-    case 'call.submitted': {
-      const { lane, priorityClass, principal, inputTokens } = event.call
-      return `${time} submitted: ${lane}, ${priorityClass}, for ${principal}, about ${inputTokens} input tokens`
-    }
-    case 'call.dispatched':
-      return sentLine(event.at)
-    case 'call.accepted':
-      return `${time} the provider began to answer`
-    case 'call.withdrawn':
-      return `${time} withdrawn by its owner`
-    case 'call.settled': {
-      const said = event.evidence === undefined ? '' : `; the provider said ${event.evidence.kind}`
-      const used = event.usage?.inputTokens == null ? '' : `; used ${event.usage.inputTokens} input tokens`
-      return `${time} settled: ${event.outcome}${said}${used}`
-    }
-    case 'call.promoted':
-      return `${time} promoted by hand`
-    default:
-      return null
-  }
 }
 
 const standingAfter = (
@@ -177,41 +77,6 @@ export const explainFrom = async (
 const beginningLines: Readonly<Record<Exclude<Found['beginning'], 'found'>, string>> = {
   compacted: '(its history before this was compacted: a checkpoint stands for it, which remembers its place)',
   'too far back': '(its history before this lies further back than was looked)',
-}
-
-const thousands = (tokens: number): string => `${Math.round(tokens / 1000)}k`
-
-const intervalWords = ({ low, high }: Fit['ceiling']): string =>
-  high === null
-    ? `ceiling at least ${thousands(low)}`
-    : `ceiling between ${thousands(low)} and ${thousands(high)}`
-
-const growthWords = ({ kind, factor, tokensPerMinute }: Fit['growth']): string => {
-  switch (kind) {
-    case 'unknown':
-      return 'how it grows is not known yet'
-    case 'none':
-      return 'does not grow'
-    case 'withTime':
-      return `grows with time by about ${thousands(tokensPerMinute ?? 0)} a minute`
-    case 'withUse':
-      return `grows with use to about ${(factor ?? 1).toFixed(2)} times the minute before`
-  }
-}
-
-const noFitWords: Readonly<Record<NoFitReason, string>> = {
-  'growth-unknown': 'no time can be named yet at which it fits',
-  'does-not-grow': 'it is not expected to fit under the present ceiling',
-  held: 'it is not expected to fit while the ceiling is only held',
-}
-
-/** What is expected of a primary that was refused for its size, and why. */
-const fitSentence = ({ predictedFitAtMs, reason, tryAtMs, ceiling, growth }: Fit): string => {
-  const what =
-    predictedFitAtMs === null
-      ? `${noFitWords[reason ?? 'growth-unknown']} (${reason}), tried next at ${clockTime(tryAtMs)}`
-      : `expected to fit at ${clockTime(predictedFitAtMs)}`
-  return `${what}: ${intervalWords(ceiling)}, ${growthWords(growth)}`
 }
 
 /**
