@@ -2,7 +2,7 @@
 import { HashMap } from 'effect'
 import type { Call } from './call.ts'
 import { capacityOf } from './capacity.ts'
-import type { Draft } from './context.ts'
+import type { Draft } from './draft.ts'
 import * as qos from './qos.ts'
 
 /** It runs in the place of the call that made it, so it takes nothing from anybody. */

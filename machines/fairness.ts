@@ -5,7 +5,8 @@
  * the back of the ring, so that the front of the ring is who has waited longest for service.
  */
 import { HashMap } from 'effect'
-import { type Draft, lookup, type Place, type Principal, type ScopeContext, type Waiting } from './context.ts'
+import { lookup, type Place, type Principal, type ScopeContext, type Waiting } from './context.ts'
+import type { Draft } from './draft.ts'
 import { type Policy, quotaOf, weightOf } from './policy.ts'
 import { empty, first, insert, peek, pop, push, type Queue, remove } from './queue.ts'
 

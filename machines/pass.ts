@@ -13,7 +13,8 @@ import {
   waitsForProvider,
 } from './admission.ts'
 import { capacityOf } from './capacity.ts'
-import { type Draft, lookup, type Place, type Waiting } from './context.ts'
+import { lookup, type Place, type Waiting } from './context.ts'
+import type { Draft } from './draft.ts'
 import {
   endTurn,
   enterFlight,

@@ -1,8 +1,9 @@
 /** Where a call stands: in its queue, in flight, or ended; and the moves between these. */
 import { HashMap } from 'effect'
 import type { Call } from './call.ts'
-import { type Draft, type InFlight, lookup, type Waiting, without } from './context.ts'
+import { type InFlight, lookup, type Waiting, without } from './context.ts'
 import type { DeferReason, ExpireReason, RejectReason } from './decision.ts'
+import type { Draft } from './draft.ts'
 import { type Ending, remember } from './endings.ts'
 import { enqueueAuxiliary, isReady, leaveBacklog, leaveFlight, refundTurn, seqOf } from './fairness.ts'
 import { countFlight } from './grant.ts'

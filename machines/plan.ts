@@ -6,7 +6,8 @@
  */
 import { HashMap } from 'effect'
 import { type PriorityClass, priorityRanks } from './call.ts'
-import { type Draft, lookup, type Place, type Waiting } from './context.ts'
+import { lookup, type Place, type Waiting } from './context.ts'
+import type { Draft } from './draft.ts'
 import { isReady, seqOf } from './fairness.ts'
 import type { Policy } from './policy.ts'
 import { empty, fromArray, insert, push, type Queue, toArray } from './queue.ts'

@@ -8,8 +8,9 @@
  */
 import { createActor, type SnapshotFrom, setup } from 'xstate'
 import { type Condition, conditions } from './conditions.ts'
-import { continued, type Draft, draftOf, emptyContext, type ScopeContext } from './context.ts'
+import { emptyContext, type ScopeContext } from './context.ts'
 import type { Decision, EpisodeSummary, ScopeState } from './decision.ts'
+import { continued, type Draft, draftOf } from './draft.ts'
 import type { ScopeEvent } from './event.ts'
 import { type PolicyInput, parsePolicy } from './policy.ts'
 import { decodeScope, type EncodedScope, encodeScope } from './snapshot.ts'

@@ -1,7 +1,8 @@
 /** Builds again what a snapshot leaves out: queues, heaps and counts, which follow from the calls. */
 import { HashMap } from 'effect'
 import type { Lane } from './call.ts'
-import type { Draft, InFlight, Place, Waiting } from './context.ts'
+import type { InFlight, Place, Waiting } from './context.ts'
+import type { Draft } from './draft.ts'
 import { isReady } from './fairness.ts'
 import { countFlight } from './grant.ts'
 import { add, addAll, type Due } from './heap.ts'

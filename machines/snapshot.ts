@@ -8,7 +8,6 @@ import { priorityClasses } from './call.ts'
 import {
   type Counters,
   type Drain,
-  draftOf,
   emptyContext,
   type InFlight,
   noCounters,
@@ -18,6 +17,7 @@ import {
   type Waiting,
 } from './context.ts'
 import type { ScopeState } from './decision.ts'
+import { draftOf } from './draft.ts'
 import { type EndingRow, endingsOf, rowsOf } from './endings.ts'
 import { evidenceKinds } from './evidence.ts'
 import { decodeOrThrow, InvalidInput } from './invalid.ts'

@@ -1,9 +1,10 @@
 /** The moves of the statechart: take an event in, enter a state, close a quantum, and tell who must wait. */
 import { HashMap } from 'effect'
 import { primaryWanted } from './admission.ts'
-import { type Draft, lookup, openPhase } from './context.ts'
+import { lookup, openPhase } from './context.ts'
 import { preempt, sweep, sweepPending } from './deadlines.ts'
 import type { ScopeState } from './decision.ts'
+import type { Draft } from './draft.ts'
 import type { ScopeEvent } from './event.ts'
 import * as facts from './facts.ts'
 import { endTurn } from './fairness.ts'

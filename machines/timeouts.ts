@@ -1,7 +1,8 @@
 /** When waiting and running calls time out. Calls come and go in order, so the first to time out is the oldest. */
 import { HashMap } from 'effect'
 import type { Lane } from './call.ts'
-import { type Draft, lookup, type Place, type ScopeContext } from './context.ts'
+import { lookup, type Place, type ScopeContext } from './context.ts'
+import type { Draft } from './draft.ts'
 import { type Due, type Heap, rest } from './heap.ts'
 import type { Policy } from './policy.ts'
 import { empty, peek, pop, push, type Queue } from './queue.ts'

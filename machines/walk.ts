@@ -5,8 +5,9 @@
  */
 import type { AnyStateMachine, AnyStateNode } from 'xstate'
 import { type Condition, conditions } from './conditions.ts'
-import { draftOf, type ScopeContext } from './context.ts'
+import type { ScopeContext } from './context.ts'
 import type { ScopeState } from './decision.ts'
+import { draftOf } from './draft.ts'
 import type { ScopeEvent } from './event.ts'
 import { announce, closeQuantum, enter, takeIn } from './step.ts'
 

@@ -1,6 +1,6 @@
 /** A scope's transition as XState's own interpreter makes it, step by step: what the walk is held against. */
 import { StateMachine } from 'xstate'
-import { continued } from '../../machines/context.ts'
+import { continued } from '../../machines/draft.ts'
 import { providerScope } from '../../machines/index.ts'
 import { announce } from '../../machines/step.ts'
 

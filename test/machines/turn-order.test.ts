@@ -2,7 +2,8 @@
 import { HashMap } from 'effect'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Draft, draftOf, emptyContext, lookup, type Waiting } from '../../machines/context.ts'
+import { emptyContext, lookup, type Waiting } from '../../machines/context.ts'
+import { type Draft, draftOf } from '../../machines/draft.ts'
 import {
   endTurn,
   enqueueAuxiliary,
