@@ -58,6 +58,8 @@ const ConfigSchema = Schema.Struct({
   bodyLimitBytes: Schema.optionalKey(integer(1_024, 1024 * 1024 * 1024)),
   /** Bodies of all calls that wait or run. Default 1 GiB; beyond it calls are answered 503. */
   heldBodiesLimitBytes: Schema.optionalKey(integer(1_024, 1024 * 1024 * 1024 * 1024)),
+  /** Scopes, one for each provider, key and model. Default 10,000; a call of another is answered 503. */
+  scopesLimit: Schema.optionalKey(integer(1, 1_000_000)),
   /** How long streams may go on after the gateway was told to close. */
   closeGraceMs: Schema.optionalKey(integer(0, maxDurationMs)),
   upstreams: Schema.optionalKey(Schema.Array(UpstreamSchema)),
@@ -79,6 +81,7 @@ export interface GatewayConfig {
   readonly journal: string
   readonly bodyLimitBytes: number
   readonly heldBodiesLimitBytes: number
+  readonly scopesLimit: number
   readonly closeGraceMs: number
   /** Built-in ones included; without the emulator, whose address is known when it runs. */
   readonly upstreams: ReadonlyArray<Upstream>
@@ -102,6 +105,7 @@ export const parseConfig = (input: unknown = {}): GatewayConfig => {
     journal: config.journal ?? defaultJournal,
     bodyLimitBytes: config.bodyLimitBytes ?? 64 * 1024 * 1024,
     heldBodiesLimitBytes: config.heldBodiesLimitBytes ?? 1024 * 1024 * 1024,
+    scopesLimit: config.scopesLimit ?? 10_000,
     closeGraceMs: config.closeGraceMs ?? 10_000,
     upstreams: upstreamsOf(config.upstreams ?? []),
     policies: policiesOf(config.policies ?? {}),

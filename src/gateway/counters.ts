@@ -24,7 +24,7 @@ export interface Counters {
   upstreamFailures: number
   /** Calls that gave their place to a primary before a byte had reached the client, and went on later. */
   preemptions: number
-  /** Refused because the bodies of the calls that wait or run fill the gateway's memory. */
+  /** Refused because the gateway holds as much as it may: bodies of calls that wait or run, or scopes. */
   full: number
   /** Faults of the gateway's own. */
   faults: number

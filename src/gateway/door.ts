@@ -29,6 +29,7 @@ import {
   type Problem,
   sendProblem,
   tooLarge,
+  tooManyScopes,
   unknownScope,
 } from './problem.ts'
 import { LimitReader } from './reading.ts'
@@ -49,11 +50,11 @@ export interface DoorPorts {
   readonly operatorToken: string
   readonly bodyLimitBytes: number
   readonly heldBodiesLimitBytes: number
+  readonly scopesLimit: number
 }
 
-const isProblems = <A extends object>(
-  value: A | ReadonlyArray<FieldProblem>,
-): value is ReadonlyArray<FieldProblem> => Array.isArray(value)
+const isProblems = <A>(value: A | ReadonlyArray<FieldProblem>): value is ReadonlyArray<FieldProblem> =>
+  Array.isArray(value)
 
 const unknownPriority = 'x-resource-priority names no known class; the call counts as untagged'
 
@@ -175,7 +176,7 @@ export class Door {
 
   #admit(route: Route, request: IncomingMessage, response: ServerResponse, body: Buffer): void {
     if (response.destroyed) return
-    const { counters, transport, heldBodiesLimitBytes } = this.#ports
+    const { counters, transport, heldBodiesLimitBytes, scopesLimit } = this.#ports
     const model = modelOf(route.path, body)
     if (model === null) {
       counters.forwarded += 1
@@ -183,6 +184,10 @@ export class Door {
     }
     const asked = this.#asked(route, request, body, model)
     if (isProblems(asked)) return this.#refuse(request, response, badRequest(asked))
+    if (asked === 'too-many') {
+      counters.full += 1
+      return sendProblem(response, tooManyScopes(scopesLimit))
+    }
     if (this.#heldBytes + body.byteLength > heldBodiesLimitBytes) {
       counters.full += 1
       return sendProblem(response, full(heldBodiesLimitBytes))
@@ -208,13 +213,13 @@ export class Door {
     request: IncomingMessage,
     body: Buffer,
     model: string,
-  ): AskedCall | ReadonlyArray<FieldProblem> {
+  ): AskedCall | ReadonlyArray<FieldProblem> | 'too-many' {
     const { scopes, estimator } = this.#ports
     const { upstream, origin, path, query } = route
     const said = readCallHeaders(request.headers)
     if (isProblems(said)) return said
     const runner = scopes.find(upstream.provider, keyOf(request.headers, query), model)
-    if (isProblems(runner)) return runner
+    if (runner === 'too-many' || isProblems(runner)) return runner
     const estimatedTokens = estimator.estimate(body, model, runner.name)
     const call = this.#callOf(said, runner.name, estimatedTokens)
     // Told only where it is honoured, and only what the client said.

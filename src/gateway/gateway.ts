@@ -77,7 +77,11 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     host,
     router: makeRouter(upstreams),
     upstreams,
-    scopes: makeScopeFinder(host, secret, policyFinder(config.policies)),
+    scopes: makeScopeFinder(host, {
+      secret,
+      policyOf: policyFinder(config.policies),
+      scopesLimit: config.scopesLimit,
+    }),
     transport,
     estimator: options.estimator ?? (own as BytesEstimator),
     estimates: () => own?.readings() ?? null,
@@ -85,6 +89,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     operatorToken: operatorToken(secret),
     bodyLimitBytes: config.bodyLimitBytes,
     heldBodiesLimitBytes: config.heldBodiesLimitBytes,
+    scopesLimit: config.scopesLimit,
   })
   const { mount } = options
   const server = makeServer((request, response) => {

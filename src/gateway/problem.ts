@@ -138,6 +138,16 @@ export const full = (limitBytes: number): Problem => ({
   retryable: true,
 })
 
+/** A call of a key and a model that nobody has used yet, while there is no room for another scope. */
+export const tooManyScopes = (limit: number): Problem => ({
+  name: 'too-many-scopes',
+  status: 503,
+  title: 'Too many keys and models',
+  detail: `this key and model would be scope ${limit + 1}, and scopesLimit = ${limit}`,
+  retryAfterS: null,
+  retryable: false,
+})
+
 /** What went wrong may quote the request, so it is neither told nor kept. */
 export const fault: Problem = {
   name: 'internal',

@@ -6,15 +6,22 @@ import type { ScopeRunner } from '../host/scope-runner.ts'
 import type { FieldProblem } from './call-headers.ts'
 
 export interface ScopeFinder {
-  /** Answers what is wrong when no scope can have this model's name. */
-  find(provider: string, key: string, model: string): ScopeRunner | ReadonlyArray<FieldProblem>
+  /** Answers what is wrong when no scope can have this model's name, or that it would be one too many. */
+  find(provider: string, key: string, model: string): ScopeRunner | ReadonlyArray<FieldProblem> | 'too-many'
 }
 
-/** A scope that is met for the first time takes the policy that the configuration has for it. */
+export interface ScopeFinderOptions {
+  /** Turns keys into fingerprints. */
+  readonly secret: string
+  /** A scope that is met for the first time takes the policy that the configuration has for it. */
+  readonly policyOf: (scope: string) => PolicyInput | undefined
+  /** Keys and models are the clients' to make up, and a scope is remembered: at most so many. */
+  readonly scopesLimit: number
+}
+
 export const makeScopeFinder = (
   host: LaneHost,
-  secret: string,
-  policyOf: (scope: string) => PolicyInput | undefined,
+  { secret, policyOf, scopesLimit }: ScopeFinderOptions,
 ): ScopeFinder => {
   const met = new Map<string, ScopeRunner>()
   return {
@@ -25,6 +32,8 @@ export const makeScopeFinder = (
       if (before !== undefined) return before
       try {
         const name = scopeName({ provider, credential, model })
+        const { runners } = host.kernel
+        if (!runners.has(name) && runners.size >= scopesLimit) return 'too-many'
         const runner = host.kernel.scope(name, policyOf(name))
         met.set(place, runner)
         return runner

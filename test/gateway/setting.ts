@@ -87,6 +87,7 @@ export interface SettingOptions {
   readonly clock?: Clock
   readonly bodyLimitBytes?: number
   readonly heldBodiesLimitBytes?: number
+  readonly scopesLimit?: number
   readonly transport?: Transport
 }
 
@@ -102,6 +103,7 @@ export const startSetting = async (options: SettingOptions = {}): Promise<Settin
     ...(options.heldBodiesLimitBytes === undefined
       ? {}
       : { heldBodiesLimitBytes: options.heldBodiesLimitBytes }),
+    ...(options.scopesLimit === undefined ? {} : { scopesLimit: options.scopesLimit }),
     ...(upstream === undefined
       ? {}
       : { upstreams: [{ name: 'scripted', baseUrl: upstream.url, wire, honoursPriority }] }),
