@@ -43,6 +43,7 @@ export class Kernel {
     this.#ports = {
       clock,
       outbox: this.#outbox,
+      isObserved: () => this.#observers.size > 0,
       observe: (observation) => {
         for (const observer of this.#observers) observer(observation)
       },
@@ -93,7 +94,7 @@ export class Kernel {
     return runner
   }
 
-  /** Hears of every event of every scope once it is durable. Answers how to stop. */
+  /** Hears of every event that any scope is told from now on, once it is durable. Answers how to stop. */
   observe(observer: (observation: Observation) => void): () => void {
     this.#observers.add(observer)
     return () => this.#observers.delete(observer)

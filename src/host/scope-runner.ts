@@ -60,6 +60,8 @@ export interface RunnerPorts {
   readonly clock: Clock
   readonly outbox: Outbox
   readonly observe: (observation: Observation) => void
+  /** Whether anybody observes: most hosts have nobody who does. */
+  readonly isObserved: () => boolean
   /** An entry was written; a checkpoint may be due. */
   readonly written: (runner: ScopeRunner, episodeEnded: boolean) => void
   /** Evidence that speaks of more than this scope. */
@@ -226,9 +228,10 @@ export class ScopeRunner implements PermitOwner {
     }
     this.entriesSinceCheckpoint += 1
     const { position } = this
-    this.#ports.outbox.after(position, () =>
-      this.#ports.observe({ scope: this.name, position, event, decisions, episode }),
-    )
+    if (this.#ports.isObserved()) {
+      const observation = { scope: this.name, position, event, decisions, episode }
+      this.#ports.outbox.after(position, () => this.#ports.observe(observation))
+    }
     for (const decision of decisions) this.#carryOut(decision, position)
     this.#alarm.set(wakeAt(this.context))
     this.#ports.written(this, episode !== null)
