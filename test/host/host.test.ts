@@ -132,6 +132,19 @@ describe('a host', () => {
     )
   })
 
+  it('tells an observer what comes from now on, also of calls that came before', async () => {
+    await using host = await openHost()
+    const runner = host.kernel.scope('worker-pool', { capacity: 1 })
+    const heard: string[] = []
+    runner.tell({ type: 'turn.began', turnId: 'before', betweenRounds: 'yield' })
+    // The journal has not acknowledged it yet.
+    host.kernel.observe(({ event }) => heard.push(event.type))
+    runner.tell({ type: 'turn.ended', turnId: 'before' })
+    expect(heard).toEqual([])
+    await settle()
+    expect(heard).toEqual(['turn.ended'])
+  })
+
   it('explains why a call waits, and what became of it', async () => {
     const bench = await Bench.open()
     await bench.auxiliary('compression', { principal: 'residence-1' })
