@@ -1,7 +1,7 @@
 /** When waiting and running calls time out. Calls come and go in order, so the first to time out is the oldest. */
 import { HashMap } from 'effect'
 import type { Lane } from './call.ts'
-import { lookup, type Place, type ScopeContext } from './context.ts'
+import { type InFlight, lookup, type Place, type ScopeContext, type Waiting } from './context.ts'
 import type { Draft } from './draft.ts'
 import { type Due, type Heap, rest } from './heap.ts'
 import type { Policy } from './policy.ts'
@@ -85,13 +85,23 @@ export const trim = (draft: Draft, lane: Lane): void => {
   )
 }
 
+/** The call of a lane that has waited longest. */
+export const oldestWaiting = (context: ScopeContext, lane: Lane): Waiting | undefined => {
+  const place = peek(firstLive(context.arrivals[lane], (one) => isWaiting(context, one)))
+  return place === undefined ? undefined : lookup(context.waiting, place.id)
+}
+
+/** The call of a lane that has run longest. */
+export const longestInFlight = (context: ScopeContext, lane: Lane): InFlight | undefined => {
+  const place = peek(firstLive(context.grants[lane], (one) => isInFlight(context, one)))
+  return place === undefined ? undefined : lookup(context.inFlight, place.id)
+}
+
 /** When the first of a lane's calls times out, waiting or running. */
 const laneTimeout = (context: ScopeContext, lane: Lane): number => {
-  const { policy, waiting, inFlight } = context
-  const oldest = peek(firstLive(context.arrivals[lane], (place) => isWaiting(context, place)))
-  const first = oldest === undefined ? undefined : lookup(waiting, oldest.id)
-  const longest = peek(firstLive(context.grants[lane], (place) => isInFlight(context, place)))
-  const flight = longest === undefined ? undefined : lookup(inFlight, longest.id)
+  const { policy } = context
+  const first = oldestWaiting(context, lane)
+  const flight = longestInFlight(context, lane)
   return Math.min(
     first === undefined ? never : first.submittedAt + pendingTimeoutMs(policy, lane),
     flight === undefined ? never : flight.grantedAt + activeTimeoutMs(policy, lane),

@@ -1,10 +1,10 @@
-import { HashMap } from 'effect'
 import { nextPrimary, primaryWanted } from '../../machines/admission.ts'
 import { capacityOf } from '../../machines/capacity.ts'
 import { type CeilingInterval, ceilingOf, type Growth } from '../../machines/ceiling.ts'
 import { type Fit, fitOf } from '../../machines/fit.ts'
 import type { Lane, ScopeContext } from '../../machines/index.ts'
 import { boundsOf, trailingTokens } from '../../machines/ramp.ts'
+import { longestInFlight, oldestWaiting } from '../../machines/timeouts.ts'
 
 export interface LaneStatus {
   readonly waiting: number
@@ -48,21 +48,13 @@ export interface ScopeStatus {
 }
 
 const laneStatus = (context: ScopeContext, lane: Lane, inFlight: number, waiting: number): LaneStatus => {
-  let oldest = Number.POSITIVE_INFINITY
-  if (waiting > 0) {
-    for (const call of HashMap.values(context.waiting)) {
-      if (call.call.lane === lane && call.submittedAt < oldest) oldest = call.submittedAt
-    }
-  }
-  let earliest = Number.POSITIVE_INFINITY
-  for (const flight of HashMap.values(context.inFlight)) {
-    if (flight.call.lane === lane && flight.grantedAt < earliest) earliest = flight.grantedAt
-  }
+  const oldest = oldestWaiting(context, lane)
+  const longest = longestInFlight(context, lane)
   return {
     waiting,
     inFlight,
-    longestWaitMs: waiting > 0 ? context.at - oldest : null,
-    longestActiveMs: inFlight > 0 ? context.at - earliest : null,
+    longestWaitMs: oldest === undefined ? null : context.at - oldest.submittedAt,
+    longestActiveMs: longest === undefined ? null : context.at - longest.grantedAt,
   }
 }
 
@@ -71,7 +63,7 @@ const gateOf = (context: ScopeContext): ScopeStatus['auxiliaryGate'] => {
   return primaryWanted(context) ? 'closed' : 'open'
 }
 
-/** The status of a scope at its newest event. O(n) in its waiting calls. */
+/** The status of a scope at its newest event. Costs the same however many calls wait. */
 export const scopeStatus = (context: ScopeContext): ScopeStatus => {
   const { counts, ramp, at } = context
   const head = nextPrimary(context)
