@@ -73,7 +73,7 @@ export class Place {
     this.#waitsSinceMs = this.#clock.now()
     const holder = this.#holder
     this.#runner.submit(call, {
-      // The request leaves as soon as the permit is here, so both facts are written in one commit.
+      // The request leaves as soon as the permit is here, so it waits for both facts at once.
       get dispatch() {
         return holder.isPresent ? 'onDelivery' : 'byOwner'
       },

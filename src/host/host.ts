@@ -13,7 +13,7 @@ import { type HostOptions, openKernel, type RunOptions, readingOf, watchBuffer }
 import { type ScopeStatus, scopeStatus } from './status.ts'
 
 export interface AdmitOptions {
-  /** Record the dispatch together with the grant, in one commit: for a holder that sends at once. Default false. */
+  /** The grant is the dispatch: for a holder that sends at once. Default false. */
   readonly dispatchAtOnce?: boolean
 }
 

@@ -36,7 +36,7 @@ import { recordText } from './record-text.ts'
 
 /**
  * When a call is recorded as dispatched. `withGrant`: its owner is sure to send, so the grant says
- * it. `onDelivery`: when the permit is handed over, in the same commit. `byOwner`: when the owner says so.
+ * it. `onDelivery`: when the permit is handed over, which waits for both. `byOwner`: when the owner says so.
  */
 export type DispatchRecord = 'withGrant' | 'onDelivery' | 'byOwner'
 
