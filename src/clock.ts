@@ -107,6 +107,7 @@ export const steadyClock = (clock: Clock, notBeforeMs = 0): Clock => {
   return {
     now: () => {
       const nowMs = clock.now()
+      // Most events share their millisecond with another; what was set in it is noticed in the next.
       if (nowMs === lastMs) return nowMs + offsetMs
       const elapsedMs = elapsed()
       const shownMs = nowMs - lastMs
