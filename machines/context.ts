@@ -11,6 +11,7 @@ import type { Policy } from './policy.ts'
 import { emptyQos, type QosState } from './qos.ts'
 import { empty, type Queue } from './queue.ts'
 import { emptyRamp, type Ramp } from './ramp.ts'
+import { emptyRing, type Ring } from './ring.ts'
 
 /** A call's place: its number in order of submission. It keeps it through every refusal and preemption. */
 export interface Place {
@@ -102,7 +103,7 @@ export interface ScopeContext {
   readonly urgent: Queue<Place>
   readonly principals: HashMap.HashMap<string, Principal>
   /** Principals with a backlog, in the order of their turns. */
-  readonly ring: Queue<string>
+  readonly ring: Ring
   /** The head that is passed over because it does not fit yet, and how often it was. */
   readonly bypass: { readonly callId: string; readonly count: number } | null
   /** Order of submission per lane, for timeouts; may hold calls that are gone. */
@@ -237,7 +238,7 @@ export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContex
   primaries: [empty(), empty(), empty(), empty()],
   urgent: empty(),
   principals: HashMap.empty(),
-  ring: empty(),
+  ring: emptyRing,
   bypass: null,
   arrivals: { primary: empty(), auxiliary: empty() },
   grants: { primary: empty(), auxiliary: empty() },

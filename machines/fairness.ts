@@ -9,6 +9,7 @@ import { lookup, type Place, type Principal, type ScopeContext, type Waiting } f
 import type { Draft } from './draft.ts'
 import { type Policy, quotaOf, weightOf } from './policy.ts'
 import { empty, first, insert, peek, pop, push, type Queue, remove } from './queue.ts'
+import * as ring from './ring.ts'
 
 const newcomer = (policy: Policy, name: string): Principal => ({
   queue: empty(),
@@ -55,7 +56,7 @@ const put = (draft: Draft, name: string, principal: Principal): void => {
 /** Into its principal's queue, at its own place. */
 export const enqueueAuxiliary = (draft: Draft, { call, seq }: Waiting): void => {
   const principal = lookup(draft.principals, call.principal) ?? newcomer(draft.policy, call.principal)
-  if (principal.waiting === 0) draft.ring = push(draft.ring, call.principal)
+  if (principal.waiting === 0) draft.ring = ring.push(draft.ring, call.principal)
   const place = { seq, id: call.id }
   const queue =
     seq === draft.nextSeq - 1 ? push(principal.queue, place) : insert(principal.queue, place, seqOf)
@@ -67,17 +68,8 @@ export const leaveBacklog = (draft: Draft, name: string): void => {
   const principal = lookup(draft.principals, name)
   if (principal === undefined) return
   const waiting = principal.waiting - 1
-  if (waiting === 0) draft.ring = withoutName(draft.ring, name)
+  if (waiting === 0) draft.ring = ring.leave(draft.ring, name)
   put(draft, name, { ...principal, waiting, queue: waiting === 0 ? empty() : principal.queue })
-}
-
-const withoutName = (ring: Queue<string>, name: string): Queue<string> => {
-  let kept = empty<string>()
-  for (let rest = ring; rest.size > 0; rest = pop(rest)) {
-    const value = peek(rest) as string
-    if (value !== name) kept = push(kept, value)
-  }
-  return kept
 }
 
 /** Its place in flight is free again. */
@@ -94,7 +86,7 @@ export const enterFlight = (draft: Draft, name: string): void => {
 
 const rotate = (draft: Draft, name: string, principal: Principal): void => {
   const deficitTokens = principal.deficitTokens + turnTokens(draft.policy, name)
-  draft.ring = push(pop(draft.ring), name)
+  draft.ring = ring.push(ring.pop(draft.ring), name)
   put(draft, name, { ...principal, deficitTokens })
 }
 
@@ -111,14 +103,14 @@ export const nextAuxiliary = (
 ): Waiting | null => {
   let unable = 0
   for (let turn = 0; unable < draft.ring.size; turn += 1) {
-    const name = peek(draft.ring) as string
+    const name = ring.peek(draft.ring) as string
     const principal = lookup(draft.principals, name) as Principal
     const found = headOf(draft, principal.queue)
     if (found === null)
       throw new Error(`scope ${draft.scope}: principal ${name} is in the ring without a backlog`)
     const trimmed = found.queue === principal.queue ? principal : { ...principal, queue: found.queue }
     if (isAtQuota(draft.policy, name, principal.inFlight) || isOut(found.head)) {
-      draft.ring = push(pop(draft.ring), name)
+      draft.ring = ring.push(ring.pop(draft.ring), name)
       unable += 1
       continue
     }
@@ -136,8 +128,8 @@ export const nextAuxiliary = (
 
 /** The first in the order of turns whose head fits and is covered; everybody else keeps place and turn. */
 export const nextThatFits = (draft: Draft, fits: (waiting: Waiting) => boolean): Waiting | null => {
-  for (let rest = draft.ring; rest.size > 0; rest = pop(rest)) {
-    const name = peek(rest) as string
+  for (let rest = draft.ring; rest.size > 0; rest = ring.pop(rest)) {
+    const name = ring.peek(rest) as string
     const principal = lookup(draft.principals, name) as Principal
     const found = headOf(draft, principal.queue)
     if (found === null || isAtQuota(draft.policy, name, principal.inFlight)) continue
@@ -148,7 +140,7 @@ export const nextThatFits = (draft: Draft, fits: (waiting: Waiting) => boolean):
 
 /** Up to `count` calls from the fronts of the queues, in the order of turns, evenly between principals. */
 export const frontCalls = (context: ScopeContext, count: number): ReadonlyArray<Waiting> => {
-  const names = first(context.ring, count)
+  const names = ring.first(context.ring, count)
   const share = Math.max(1, Math.floor(count / Math.max(1, names.length)))
   return names.flatMap((name) => {
     const principal = lookup(context.principals, name) as Principal
@@ -165,8 +157,8 @@ export const frontCalls = (context: ScopeContext, count: number): ReadonlyArray<
 const skipRounds = (draft: Draft): void => {
   const names: string[] = []
   let rounds = Number.POSITIVE_INFINITY
-  for (let rest = draft.ring; rest.size > 0; rest = pop(rest)) {
-    const name = peek(rest) as string
+  for (let rest = draft.ring; rest.size > 0; rest = ring.pop(rest)) {
+    const name = ring.peek(rest) as string
     const principal = lookup(draft.principals, name) as Principal
     const found = headOf(draft, principal.queue)
     if (found === null) continue
@@ -200,14 +192,14 @@ export const served = (draft: Draft, waiting: Waiting): void => {
     servedAt: draft.at,
   }
   if (principal.waiting === 0) {
-    draft.ring = peek(draft.ring) === name ? pop(draft.ring) : withoutName(draft.ring, name)
+    draft.ring = ring.peek(draft.ring) === name ? ring.pop(draft.ring) : ring.leave(draft.ring, name)
     // A principal that comes back starts with one turn; it neither saves up nor owes.
     put(draft, name, { ...principal, queue: empty(), deficitTokens: turnTokens(draft.policy, name) })
     return
   }
   put(draft, name, principal)
   const next = headOf(draft, principal.queue)
-  if (next !== null && peek(draft.ring) === name && principal.deficitTokens < costOf(next.head)) {
+  if (next !== null && ring.peek(draft.ring) === name && principal.deficitTokens < costOf(next.head)) {
     rotate(draft, name, { ...principal, queue: next.queue })
   }
 }
@@ -218,9 +210,9 @@ export const served = (draft: Draft, waiting: Waiting): void => {
  * be who has waited longest.
  */
 export const endTurn = (draft: Draft): void => {
-  const name = peek(draft.ring)
+  const name = ring.peek(draft.ring)
   if (name === undefined || lookup(draft.principals, name)?.servedAt !== draft.at) return
-  draft.ring = push(pop(draft.ring), name)
+  draft.ring = ring.push(ring.pop(draft.ring), name)
 }
 
 /** Gives a turn back that the provider did not take: the call stands in its place again, and pays when it is served. */
@@ -232,7 +224,7 @@ export const refundTurn = (draft: Draft, name: string, tokens: number): void => 
 
 /** The call at the front of the ring: of the principal that has waited longest for service. */
 export const ringFront = (context: ScopeContext): Waiting | null => {
-  const name = peek(context.ring)
+  const name = ring.peek(context.ring)
   if (name === undefined) return null
   return headOf(context, (lookup(context.principals, name) as Principal).queue)?.head ?? null
 }

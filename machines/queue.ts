@@ -77,13 +77,22 @@ export const remove = <T>(queue: Queue<T>, place: number, order: (value: T) => n
   return { front, back: queue.back, size: queue.size - 1 }
 }
 
-/** The first `count` at most: of a queue of more than `whole` only those that are cheap to reach. */
-export const first = <T>(queue: Queue<T>, count: number, whole = 64): ReadonlyArray<T> => {
-  if (queue.size <= whole) return toArray(queue).slice(0, count)
+/**
+ * The first `count` at most, however the queue came about. O(count) where the front holds so many,
+ * else one walk over the newer ones.
+ */
+export const first = <T>(queue: Queue<T>, count: number): ReadonlyArray<T> => {
   const values: T[] = []
   for (let cell = queue.front; cell !== null && values.length < count; cell = cell.rest)
     values.push(cell.value)
-  return values
+  const wanted = Math.min(count, queue.size)
+  if (values.length === wanted) return values
+  // The front is used up; of the others the oldest come last.
+  let cell = queue.back
+  for (let newer = queue.size - wanted; newer > 0; newer -= 1) cell = (cell as Cell<T>).rest
+  const others: T[] = []
+  for (; cell !== null; cell = cell.rest) others.push(cell.value)
+  return [...values, ...others.reverse()]
 }
 
 /** Oldest first. O(n). */

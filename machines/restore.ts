@@ -8,6 +8,7 @@ import { countFlight } from './grant.ts'
 import { add, addAll, type Due } from './heap.ts'
 import { rankOf } from './plan.ts'
 import { fromArray, push } from './queue.ts'
+import { fromNames } from './ring.ts'
 import type { EncodedScope } from './snapshot.ts'
 
 /** Before `dispatchAtOnce` was written, nobody's grant meant a dispatch. */
@@ -49,7 +50,7 @@ export const restorePrincipals = (
   draft: Draft,
   { principals, ring, waiting, inFlight }: EncodedScope,
 ): void => {
-  draft.ring = fromArray(ring)
+  draft.ring = fromNames(ring)
   const queued = Map.groupBy(
     waiting.filter((one) => one.call.lane === 'auxiliary' && !one.urgent && isReady(one)),
     ({ call }) => call.principal,

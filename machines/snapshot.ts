@@ -29,6 +29,7 @@ import { fromArray, toArray } from './queue.ts'
 import type { Ramp } from './ramp.ts'
 import { decodeRamp } from './ramp-schema.ts'
 import { restoreFlights, restorePrincipals, restoreWaiting } from './restore.ts'
+import { names } from './ring.ts'
 import { checkInFlight, checkPairs, checkWaiting } from './snapshot-rows.ts'
 
 /**
@@ -108,7 +109,7 @@ export const encodeScope = (context: ScopeContext): EncodedScope => ({
     name,
     { deficitTokens, servedAt },
   ]),
-  ring: toArray(context.ring),
+  ring: names(context.ring),
   bypass: context.bypass,
   nested: byKey(context.nested).map(([id, { lent, queue }]) => [id, { lent, waiting: toArray(queue) }]),
   expected: byKey(context.expected),

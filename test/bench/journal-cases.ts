@@ -85,7 +85,7 @@ export const saturated = async (folder: string, { calls }: Sizes): Promise<Reado
   ]
 }
 
-/** The same load beside a queue of ten and beside a deep one; then a checkpoint of the deep one, and its recovery. */
+/** The same load beside a queue of ten and beside a deep one of many principals; then a checkpoint of the deep one, and its recovery. */
 export const deepQueue = async (folder: string, { calls, deep }: Sizes): Promise<ReadonlyArray<Measured>> => {
   const path = join(folder, 'deep.db')
   const kernel = await openOn(path)

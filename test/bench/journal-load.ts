@@ -76,10 +76,10 @@ export const admitAlone = async (kernel: Kernel, runner: ScopeRunner, id: string
   return us
 }
 
-/** Puts calls of ten principals into a scope's queue that nobody lets go: every place is taken. */
+/** Puts calls of up to a thousand principals into a scope's queue that nobody lets go: every place is taken. */
 export const fill = async (runner: ScopeRunner, waiting: number): Promise<void> => {
   for (let n = 0; n < waiting; n += 1) {
-    runner.tell({ type: 'call.submitted', call: callOf(`deep-${n}`, `tenant-${n % 10}`) })
+    runner.tell({ type: 'call.submitted', call: callOf(`deep-${n}`, `tenant-${n % 1_000}`) })
     if (n % 2_000 === 0) await new Promise((resolve) => setImmediate(resolve))
   }
 }

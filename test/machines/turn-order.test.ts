@@ -18,7 +18,7 @@ import {
   unservedSince,
 } from '../../machines/fairness.ts'
 import { type PolicyInput, parsePolicy } from '../../machines/index.ts'
-import { toArray } from '../../machines/queue.ts'
+import { names } from '../../machines/ring.ts'
 import { blankCall } from './story.ts'
 
 const at = 1_000
@@ -173,7 +173,7 @@ describe('the front of the ring', () => {
     order(draft, 1)
     expect(ringFront(draft)?.call.id).toBe('a1')
     endTurn(draft)
-    expect(toArray(draft.ring)).toEqual(['b', 'a'])
+    expect(names(draft.ring)).toEqual(['b', 'a'])
     expect(deficitOf(draft, 'a')).toBe(50)
   })
 
@@ -182,7 +182,7 @@ describe('the front of the ring', () => {
     order(draft, 1)
     draft.at += 1
     endTurn(draft)
-    expect(toArray(draft.ring)).toEqual(['a', 'b'])
+    expect(names(draft.ring)).toEqual(['a', 'b'])
     const nobody = backlog({})
     endTurn(nobody)
     expect(nobody.ring.size).toBe(0)
@@ -214,7 +214,7 @@ describe('a principal', () => {
     expect(lookup(draft.principals, 'a')).toMatchObject({ waiting: 0, inFlight: 1, deficitTokens: 100 })
     leaveFlight(draft, 'a')
     leaveBacklog(draft, 'b')
-    expect(toArray(draft.ring)).toEqual(['b'])
+    expect(names(draft.ring)).toEqual(['b'])
     leaveBacklog(draft, 'b')
     expect(HashMap.size(draft.principals)).toBe(0)
     expect(draft.ring.size).toBe(0)
@@ -226,7 +226,7 @@ describe('a principal', () => {
     enterFlight(draft, 'b')
     expect(lookup(draft.principals, 'a')).toMatchObject({ waiting: 1, inFlight: 1 })
     expect(lookup(draft.principals, 'b')).toMatchObject({ waiting: 0, inFlight: 1 })
-    expect(toArray(draft.ring)).toEqual(['a'])
+    expect(names(draft.ring)).toEqual(['a'])
   })
 
   it('whose call left and came again has it stand at its newer place', () => {
@@ -254,7 +254,7 @@ describe('who goes past a head that does not fit', () => {
   it('keeps its turn and its place in the ring, though its next call is not covered', () => {
     const draft = backlog({ a: [90], b: [70, 70], c: [10] })
     expect(serve(draft, nextThatFits(draft, fits))).toBe('b0')
-    expect(toArray(draft.ring)).toEqual(['a', 'b', 'c'])
+    expect(names(draft.ring)).toEqual(['a', 'b', 'c'])
     expect(deficitOf(draft, 'b')).toBe(30)
   })
 

@@ -1,0 +1,79 @@
+/**
+ * Names in the order of their turns. A persistent queue from which a name may also leave in the
+ * middle: it is only marked, and dropped when its turn would come, so that leaving costs no more
+ * however many names there are.
+ */
+import { HashMap, Option } from 'effect'
+import * as queue from './queue.ts'
+
+export interface Ring {
+  /** Its first is never one that has left. */
+  readonly order: queue.Queue<string>
+  /** How often a name stands in `order` though it has left: its foremost places. */
+  readonly left: HashMap.HashMap<string, number>
+  /** Names that have not left. */
+  readonly size: number
+}
+
+export const emptyRing: Ring = { order: queue.empty(), left: HashMap.empty(), size: 0 }
+
+/** How many of its places `name` has left; hardly any name has. */
+const timesLeft = ({ left }: Pick<Ring, 'left'>, name: string): number =>
+  HashMap.isEmpty(left) ? 0 : Option.getOrElse(HashMap.get(left, name), () => 0)
+
+/** Behind all others. The name must not be in the ring. */
+export const push = ({ order, left, size }: Ring, name: string): Ring => ({
+  order: queue.push(order, name),
+  left,
+  size: size + 1,
+})
+
+/** Whose turn it is, or undefined when nobody is there. */
+export const peek = ({ order }: Ring): string | undefined => queue.peek(order)
+
+/** Drops the names at the front that have left. */
+const trimmed = (from: Ring): Ring => {
+  let ring = from
+  for (;;) {
+    const name = peek(ring)
+    const times = name === undefined ? 0 : timesLeft(ring, name)
+    if (name === undefined || times === 0) return ring
+    const left = times === 1 ? HashMap.remove(ring.left, name) : HashMap.set(ring.left, name, times - 1)
+    ring = { order: queue.pop(ring.order), left, size: ring.size }
+  }
+}
+
+/** Without whose turn it is. */
+export const pop = (ring: Ring): Ring =>
+  ring.size === 0 ? ring : trimmed({ order: queue.pop(ring.order), left: ring.left, size: ring.size - 1 })
+
+/** Places of names that have left may make up so much of the order before they are dropped. */
+const slack = 64
+
+/** Without `name`, which must be in the ring. */
+export const leave = (before: Ring, name: string): Ring => {
+  const left = HashMap.set(before.left, name, timesLeft(before, name) + 1)
+  const ring = trimmed({ order: before.order, left, size: before.size - 1 })
+  return ring.order.size > 2 * ring.size + slack ? fromNames(names(ring)) : ring
+}
+
+/** The first `count` names at most, in the order of their turns. */
+export const first = ({ order, left, size }: Ring, count: number): ReadonlyArray<string> => {
+  const toSkip = new Map(left)
+  const places = queue.first(order, count + order.size - size)
+  const staying = places.filter((name) => {
+    const times = toSkip.get(name) ?? 0
+    if (times > 0) toSkip.set(name, times - 1)
+    return times === 0
+  })
+  return staying.slice(0, count)
+}
+
+/** All names, in the order of their turns. O(n). */
+export const names = (ring: Ring): ReadonlyArray<string> => first(ring, ring.size)
+
+export const fromNames = (inOrder: ReadonlyArray<string>): Ring => ({
+  order: queue.fromArray(inOrder),
+  left: HashMap.empty(),
+  size: inOrder.length,
+})
