@@ -34,13 +34,13 @@ export const peek = ({ order }: Ring): string | undefined => queue.peek(order)
 /** Drops the names at the front that have left. */
 const trimmed = (from: Ring): Ring => {
   let ring = from
-  for (;;) {
-    const name = peek(ring)
-    const times = name === undefined ? 0 : timesLeft(ring, name)
-    if (name === undefined || times === 0) return ring
+  for (let name = peek(ring); name !== undefined; name = peek(ring)) {
+    const times = timesLeft(ring, name)
+    if (times === 0) break
     const left = times === 1 ? HashMap.remove(ring.left, name) : HashMap.set(ring.left, name, times - 1)
     ring = { order: queue.pop(ring.order), left, size: ring.size }
   }
+  return ring
 }
 
 /** Without whose turn it is. */
@@ -63,7 +63,7 @@ export const first = ({ order, left, size }: Ring, count: number): ReadonlyArray
   const places = queue.first(order, count + order.size - size)
   const staying = places.filter((name) => {
     const times = toSkip.get(name) ?? 0
-    if (times > 0) toSkip.set(name, times - 1)
+    toSkip.set(name, times - 1)
     return times === 0
   })
   return staying.slice(0, count)

@@ -26,6 +26,16 @@ describe('a ring', () => {
     agrees(pop(pop(leave(ring, 'c'))), [])
   })
 
+  it('drops a name that left twice before its turn came, and knows nothing of it any more', () => {
+    let ring = fromNames(['first', 'twice', 'last'])
+    for (let time = 0; time < 2; time += 1) ring = push(leave(ring, 'twice'), 'twice')
+    const gone = pop(leave(ring, 'twice'))
+    agrees(gone, ['last'])
+    const behind = pop(pop(leave(ring, 'twice')))
+    agrees(behind, [])
+    expect([HashMap.size(gone.left), HashMap.size(behind.left), behind.order.size]).toEqual([1, 0, 0])
+  })
+
   it('is what a list would be, whatever was done to it; the ring before stays as it was', () => {
     const steps = fc.array(
       fc.record({ act: fc.constantFrom('push', 'pop', 'rotate', 'leave'), at: fc.nat(9) }),
@@ -55,6 +65,10 @@ describe('a ring', () => {
   it('looks at nobody else when a name leaves in the middle, and does not grow with those that left', () => {
     const many = fromNames(Array.from({ length: 10_000 }, (_, index) => `n${index}`))
     expect(leave(many, 'n5000').order).toBe(many.order)
+    const hundred = fromNames(Array.from({ length: 100 }, (_, index) => `n${index}`))
+    let fewer = hundred
+    for (let index = 1; index <= 40; index += 1) fewer = leave(fewer, `n${index}`)
+    expect(fewer.order).toBe(hundred.order)
     let ring = fromNames(['stays'])
     for (let count = 0; count < 10_000; count += 1) ring = leave(push(ring, 'passes'), 'passes')
     expect(ring.order.size).toBeLessThan(100)
