@@ -13,21 +13,17 @@ if (!withBrowser) {
 /** What measures time or draws pages: it has the machine to itself, after all the rest. */
 const alone = ['test/browser/**/*.test.ts', 'test/bench/**/*.test.ts']
 
-const shared = {
-  environment: 'node',
-  testTimeout: 30_000,
-  hookTimeout: 60_000,
-} as const
-
 export default defineConfig({
   resolve: { conditions: ['source'] },
   ssr: { resolve: { conditions: ['source'] } },
   test: {
+    environment: 'node',
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
     projects: [
       {
         extends: true,
         test: {
-          ...shared,
           name: 'side by side',
           include: ['test/**/*.test.ts'],
           exclude: [...configDefaults.exclude, ...alone],
@@ -38,7 +34,6 @@ export default defineConfig({
       {
         extends: true,
         test: {
-          ...shared,
           name: 'alone',
           include: alone,
           exclude: [...configDefaults.exclude, ...(withBrowser ? [] : ['test/browser/**'])],
