@@ -430,7 +430,7 @@ export const engineQos = asShown([
   [
     'soak of 32: interactive within 5 ms at p99 and at most 2 % shed, while ingest is shed',
     'machines/qos-soak.test.ts',
-    'lets interactive in within 5 ms at p99 and sheds 2 %% of it at most, while ingest is shed (seed %i)',
+    'lets interactive in within 5 ms at p99 and sheds at most 2 in 100 of it, while ingest is shed (seed %i)',
   ],
   [
     'beat: a small pool starves no class',

@@ -60,7 +60,7 @@ const soak = (seed: number, seconds: number, perMs: Readonly<Partial<Record<Prio
 
 describe('a soak of 32 places', () => {
   it.each([1, 2, 3])(
-    'lets interactive in within 5 ms at p99 and sheds 2 %% of it at most, while ingest is shed (seed %i)',
+    'lets interactive in within 5 ms at p99 and sheds at most 2 in 100 of it, while ingest is shed (seed %i)',
     (seed) => {
       const of = soak(seed, 20, {
         interactive: 0.05,
