@@ -1,6 +1,6 @@
 /** @type {import('@stryker-mutator/api/core').PartialStrykerOptions} */
 export default {
-  mutate: ['machines/*.ts'],
+  mutate: ['machines/**/*.ts'],
   // Stryker rewrites what it finds of these through an API that TypeScript 7 has not.
   ignorePatterns: ['tsconfig*.json', 'dist', 'inspector'],
   testRunner: 'vitest',

@@ -1,5 +1,5 @@
 /** Questions about the past, answered from the journal alone: live or recorded, the same way. */
-import { encodeScope } from '../machines/snapshot.ts'
+import { encodeScope } from '../machines/snapshot/codec.ts'
 import { explainFrom } from '../src/host/explain.ts'
 import { Replayed, readRecord } from '../src/host/recovery.ts'
 import type { Checkpoint, Journal } from '../src/journal/journal.ts'

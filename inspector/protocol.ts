@@ -3,7 +3,7 @@
  * reasons (`projection.ts` copies every field by name). Pure: the page imports it as well.
  */
 import type { Decision, ScopeContext, ScopeEvent } from '../machines/index.ts'
-import type { EncodedScope } from '../machines/snapshot.ts'
+import type { EncodedScope } from '../machines/snapshot/encoded.ts'
 import type { Chart } from './chart.ts'
 
 /** One journal entry: an event of one scope and what it decided. Its time is the event's. */

@@ -1,8 +1,8 @@
 /** A scope's row in the overview, from its context. Pure: the page makes the row of any moment with it. */
 import { HashMap } from 'effect'
-import { primaryWanted } from '../machines/admission.ts'
 import type { Lane, ScopeContext } from '../machines/index.ts'
-import { trailingTokens } from '../machines/ramp.ts'
+import { trailingTokens } from '../machines/limits/ramp.ts'
+import { primaryWanted } from '../machines/scheduling/admission.ts'
 import type { Alarm, Ceiling, LaneRow, ScopeRow } from './protocol.ts'
 
 /** A primary that waits longer is worth an alarm. */

@@ -5,7 +5,7 @@
  */
 import { createInspector, type StatelyInspectionEvent } from '@xstate/inspect'
 import type { ScopeContext } from '../machines/index.ts'
-import { trailingTokens } from '../machines/ramp.ts'
+import { trailingTokens } from '../machines/limits/ramp.ts'
 import type { LaneHost } from '../src/host/host.ts'
 import { chartOf } from './chart.ts'
 import { projectEvent } from './projection.ts'
@@ -106,7 +106,7 @@ export const streamToStately = (host: LaneHost, to: string | StatelyInspector): 
     if (!known.has(scope)) {
       known.add(scope)
       const { value, context } = actor.getSnapshot()
-      inspector.actor(actor, { status: 'active', value, context: summaryOf(context.lanes) })
+      inspector.actor(actor, { status: 'active', value, context: summaryOf(context.scope) })
     }
     return actor
   }
@@ -119,7 +119,7 @@ export const streamToStately = (host: LaneHost, to: string | StatelyInspector): 
     inspector.event(actor, projected)
     inspector.snapshot(
       actor,
-      { status: 'active', value, context: summaryOf(context.lanes) },
+      { status: 'active', value, context: summaryOf(context.scope) },
       { event: projected },
     )
   })

@@ -1,14 +1,12 @@
 /** The decision core: pure, and usable in any XState 5 system without our host. */
-export * from './call.ts'
-export type { CeilingInterval, Growth, GrowthKind } from './ceiling.ts'
-export type { InFlight, ScopeContext, Waiting } from './context.ts'
-export { wakeAt } from './deadlines.ts'
-export type * from './decision.ts'
-export type * from './event.ts'
-export * from './evidence.ts'
-export { type WorstCase, worstCaseWaitMs } from './fairness.ts'
-export { type Fit, fitOf, type NoFitReason } from './fit.ts'
-export { InvalidInput } from './invalid.ts'
+
+export { wakeAt } from './events/deadlines.ts'
+export type { CeilingInterval, Growth, GrowthKind } from './limits/ceiling.ts'
+export * from './model/call.ts'
+export type * from './model/decision.ts'
+export type * from './model/event.ts'
+export * from './model/evidence.ts'
+export { InvalidInput } from './model/invalid.ts'
 export {
   adaptivePolicy,
   defaultPolicy,
@@ -19,7 +17,13 @@ export {
   poolPolicy,
   type QosPolicy,
   reserveOf,
-} from './policy.ts'
+} from './model/policy.ts'
+export { type WorstCase, worstCaseWaitMs } from './scheduling/fairness.ts'
+export { type Fit, fitOf, type NoFitReason } from './scheduling/fit-prediction.ts'
+export { waitReason } from './scheduling/wait-reason.ts'
+export { SnapshotUnreadable } from './snapshot/codec.ts'
+export { type EncodedScope, snapshotVersion } from './snapshot/encoded.ts'
+export type { InFlight, ScopeContext, Waiting } from './state/context.ts'
 export {
   advance,
   contextFrom,
@@ -27,7 +31,5 @@ export {
   providerScope,
   type ScopeEmitted,
   type ScopeInput,
-} from './provider-scope.ts'
-export { waitReason } from './reason.ts'
-export { type EncodedScope, SnapshotUnreadable, snapshotVersion } from './snapshot.ts'
-export type { Arrow } from './walk.ts'
+} from './statechart/provider-scope.ts'
+export type { Arrow } from './statechart/walker.ts'

@@ -1,9 +1,9 @@
 /** What `replay` does, apart from its flags. */
 import { readFileSync } from 'node:fs'
 import { HashMap } from 'effect'
-import type { InFlight, Waiting } from '../../machines/context.ts'
 import type { Decision, PolicyInput, ScopeContext } from '../../machines/index.ts'
-import { encodeScope } from '../../machines/snapshot.ts'
+import { encodeScope } from '../../machines/snapshot/codec.ts'
+import type { InFlight, Waiting } from '../../machines/state/context.ts'
 import { type Record as JournalRecord, readRecord } from '../host/recovery.ts'
 import { replayScopes } from '../host/replay.ts'
 import { scopeStatus } from '../host/status.ts'

@@ -8,12 +8,12 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { Evidence, Usage } from '../../machines/index.ts'
+import { evidenceOfError } from '../evidence/error-evidence.ts'
 import { type AdmissionError, Preempted } from '../host/errors.ts'
 import type { LaneScope } from '../host/host.ts'
 import type { Disposition, Permit } from '../host/permit.ts'
 import type { CallRequest } from '../host/request.ts'
 import { currentCall } from './call-context.ts'
-import { evidenceOfError } from './error-evidence.ts'
 
 /** What a provider adapter says it used. Providers differ in whether `inputTokens` includes the cache. */
 export interface AdapterUsage {

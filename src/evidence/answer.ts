@@ -2,16 +2,10 @@
  * What comes in (`ProviderAnswer`), what unwrapping makes of it (`Signal`), and what one provider's
  * reader concludes (`Finding`). Only the edge knows these; the core sees `Evidence`.
  */
-import type { EvidenceFacts, EvidenceKind, EvidenceScope } from '../../machines/evidence.ts'
+import type { EvidenceFacts, EvidenceKind, EvidenceScope } from '../../machines/model/evidence.ts'
 import type { Family } from './family.ts'
+import type { HeaderBag } from './header-map.ts'
 import type { LimitReading } from './headers.ts'
-
-/** Anything that lists its headers as `(value, name)`: the Fetch `Headers`, a `Map`. */
-export interface HeadersLike {
-  forEach(visit: (value: string, name: string) => void): void
-}
-
-export type HeaderBag = Readonly<Record<string, string | ReadonlyArray<string> | undefined>> | HeadersLike
 
 /** One answer of a provider or of a gateway in front of it, as received. */
 export interface ProviderAnswer {
@@ -75,53 +69,12 @@ export interface ProviderReader {
   readonly rateLimitScope: EvidenceScope
 }
 
-/** Headers beyond this count are not read. */
-const headerCap = 256
-/** A longer value is no limit header. */
-const headerValueCapChars = 2048
-
-/** Lower-cased header map; repeated values are joined by `, ` as Fetch does. */
-export function headerMap(headers: unknown): ReadonlyMap<string, string> {
-  const map = new Map<string, string>()
-  const add = (name: unknown, value: unknown): void => {
-    if (typeof name !== 'string' || map.size >= headerCap || name.length > headerValueCapChars) return
-    const text = headerText(value)
-    if (text !== null) map.set(name.toLowerCase(), text)
-  }
-  if (typeof headers !== 'object' || headers === null) return map
-  if (Array.isArray(headers)) {
-    for (const pair of headers.slice(0, headerCap)) if (Array.isArray(pair)) add(pair[0], pair[1])
-    return map
-  }
-  if ('forEach' in headers && typeof headers.forEach === 'function') {
-    const listed = headers as HeadersLike
-    listed.forEach((value, name) => {
-      add(name, value)
-    })
-    return map
-  }
-  for (const name in headers) {
-    if (map.size >= headerCap) break
-    add(name, (headers as JsonObject)[name])
-  }
-  return map
-}
-
-function headerText(value: unknown): string | null {
-  if (typeof value === 'string') return value.length <= headerValueCapChars ? value.trim() : null
-  if (typeof value === 'number') return String(value)
-  if (!Array.isArray(value)) return null
-  const texts = value.slice(0, 8).filter((each): each is string => typeof each === 'string')
-  const joined = texts.map((each) => each.slice(0, headerValueCapChars).trim()).join(', ')
-  return joined.length <= headerValueCapChars ? joined : null
-}
-
-export function isObject(value: unknown): value is JsonObject {
+export const isObject = (value: unknown): value is JsonObject => {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Snake case of a machine code, however its provider spells it: `ThrottlingException`, `MODEL_BUSY`, `x.y-z`. */
-export function snakeCase(code: string): string {
+export const snakeCase = (code: string): string => {
   return code
     .slice(0, 120)
     .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
@@ -130,6 +83,6 @@ export function snakeCase(code: string): string {
     .replace(/^_|_$/g, '')
 }
 
-export function hasCode(signal: Signal, pattern: RegExp): boolean {
+export const hasCode = (signal: Signal, pattern: RegExp): boolean => {
   return signal.codes.some((code) => pattern.test(code))
 }

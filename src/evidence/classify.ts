@@ -3,7 +3,7 @@
  * The declared provider's reader is asked first, then every reader that recognises the shape, so that an
  * unknown name or a proxy changes nothing.
  */
-import type { Evidence, EvidenceScope } from '../../machines/evidence.ts'
+import type { Evidence, EvidenceScope } from '../../machines/model/evidence.ts'
 import type { Finding, ProviderAnswer, ProviderReader, Signal } from './answer.ts'
 import { hasCode } from './answer.ts'
 import type { Family } from './family.ts'
@@ -53,7 +53,7 @@ const relays: ReadonlySet<Family> = new Set(['litellm', 'openrouter'])
  * What an answer says about capacity. Pure: it reads no clock, and dates count from `receivedAt`. It never
  * throws, and looks at a bounded part of whatever it is given.
  */
-export function classify(answer: ProviderAnswer): Evidence {
+export const classify = (answer: ProviderAnswer): Evidence => {
   try {
     return readEvidence(answer)
   } catch {
@@ -63,7 +63,7 @@ export function classify(answer: ProviderAnswer): Evidence {
 }
 
 /** As `classify`, without its guard against hostile accessors: plain data cannot make it throw. */
-export function readEvidence(answer: ProviderAnswer): Evidence {
+export const readEvidence = (answer: ProviderAnswer): Evidence => {
   const signal = unwrap(answer)
   const finding = signal.isError ? readFinding(signal) : served
   const { kind, scope, retryable, facts = {} } = finding
@@ -78,7 +78,7 @@ export function readEvidence(answer: ProviderAnswer): Evidence {
 
 const served: Finding = { kind: 'not-capacity', scope: 'model', retryable: true }
 
-function readFinding(signal: Signal): Finding {
+const readFinding = (signal: Signal): Finding => {
   const asked = readersFor(signal)
   for (const reader of asked) {
     const finding = reader.read(signal)
@@ -93,7 +93,7 @@ function readFinding(signal: Signal): Finding {
   )
 }
 
-function readersFor(signal: Signal): ReadonlyArray<ProviderReader> {
+const readersFor = (signal: Signal): ReadonlyArray<ProviderReader> => {
   const named = readers.filter(({ family }) => signal.named.includes(family))
   const declared = readers.filter(({ family }) => family === signal.declared)
   const recognised = readers.filter((reader) => reader.recognises(signal))
@@ -104,16 +104,18 @@ function readersFor(signal: Signal): ReadonlyArray<ProviderReader> {
 }
 
 /** What an unspecific refusal holds: the first answerer's default, a relay's only when nobody else is known. */
-function holds(asked: ReadonlyArray<ProviderReader>): {
+const holds = (
+  asked: ReadonlyArray<ProviderReader>,
+): {
   overloadScope: EvidenceScope
   rateLimitScope: EvidenceScope
-} {
+} => {
   const answerer = asked.find(({ family }) => !relays.has(family)) ?? asked[0]
   return answerer ?? { overloadScope: 'provider', rateLimitScope: 'credential' }
 }
 
 /** A rate limit without a sentence: an exhausted window in the headers names the dimension. */
-function readHeaders(signal: Signal): Finding | null {
+const readHeaders = (signal: Signal): Finding | null => {
   if (!isRateLimited(signal)) return null
   const exhausted = signal.limits.filter((limit) => isExhausted(limit) && bindings.has(limit.dimension))
   const [binding] = exhausted.toSorted((left, right) => compareBinding(left, right, signal.receivedAtMs))
@@ -133,7 +135,7 @@ const bindings: ReadonlyMap<string, Finding> = new Map<string, Finding>([
 const bindingOrder = [...bindings.keys()]
 
 /** Days before minutes, one side's tokens before their sum, then whichever is whole again last. */
-function compareBinding(left: LimitReading, right: LimitReading, receivedAtMs: number | null): number {
+const compareBinding = (left: LimitReading, right: LimitReading, receivedAtMs: number | null): number => {
   const tier = (limit: LimitReading): number =>
     limit.dimension.endsWith('day') ? 0 : /^(?:in|out)put/.test(limit.dimension) ? 1 : 2
   const wait = (limit: LimitReading): number => resetInMs(limit, receivedAtMs) ?? 0
@@ -144,7 +146,7 @@ function compareBinding(left: LimitReading, right: LimitReading, receivedAtMs: n
   )
 }
 
-function readStatus(signal: Signal, overloadScope: EvidenceScope, rateLimitScope: EvidenceScope): Finding {
+const readStatus = (signal: Signal, overloadScope: EvidenceScope, rateLimitScope: EvidenceScope): Finding => {
   const { status, text } = signal
   if (isRateLimited(signal)) {
     return { kind: 'unknown-rate-limit', scope: namesModel(text) ? 'model' : rateLimitScope, retryable: true }

@@ -1,7 +1,8 @@
 /** Classifies what a person pastes or keeps in a file: one answer, one bare body, or a list of cases. */
-import type { Evidence } from '../../machines/evidence.ts'
-import { type HeaderBag, isObject, type ProviderAnswer } from './answer.ts'
+import type { Evidence } from '../../machines/model/evidence.ts'
+import { isObject, type ProviderAnswer } from './answer.ts'
 import { classify } from './classify.ts'
+import type { HeaderBag } from './header-map.ts'
 
 /** One result, in the field names of a case file. */
 export interface ClassifiedCase extends Evidence {
@@ -14,7 +15,7 @@ export interface ClassifiedCase extends Evidence {
  * Classifies parsed JSON, or raw text. A list of objects with a `status` or a `body` is a list of cases;
  * anything else is one answer: an object with `status`, `headers` and `body`, or the body alone.
  */
-export function classifyFile(input: unknown): ReadonlyArray<ClassifiedCase> {
+export const classifyFile = (input: unknown): ReadonlyArray<ClassifiedCase> => {
   if (Array.isArray(input) && input.length > 0 && input.every(isCase)) return input.map(classifyCase)
   if (isObject(input) && Array.isArray(input['cases']) && input['cases'].every(isCase)) {
     return input['cases'].map(classifyCase)
@@ -24,13 +25,13 @@ export function classifyFile(input: unknown): ReadonlyArray<ClassifiedCase> {
   return [classifyCase({ body: input })]
 }
 
-function isCase(value: unknown): value is Readonly<Record<string, unknown>> {
+const isCase = (value: unknown): value is Readonly<Record<string, unknown>> => {
   return (
     isObject(value) && 'body' in value && ('status' in value || 'headers' in value || 'provider' in value)
   )
 }
 
-function classifyCase(stated: Readonly<Record<string, unknown>>): ClassifiedCase {
+const classifyCase = (stated: Readonly<Record<string, unknown>>): ClassifiedCase => {
   const { id, provider, status, headers, body, receivedAt } = stated
   const answer: ProviderAnswer = {
     provider: typeof provider === 'string' ? provider : '',
@@ -52,7 +53,7 @@ function classifyCase(stated: Readonly<Record<string, unknown>>): ClassifiedCase
 }
 
 /** A paste may begin with the status line and headers that `curl -i` prints. */
-function pastedAnswer(text: string): Readonly<Record<string, unknown>> {
+const pastedAnswer = (text: string): Readonly<Record<string, unknown>> => {
   const status = /^\s*HTTP\/[\d.]{1,4} (\d{3})\b/.exec(text.slice(0, 64))?.[1]
   if (status === undefined) return { body: text }
   const [top = '', ...rest] = text.trimStart().split(/\r?\n\r?\n/)

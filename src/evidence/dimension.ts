@@ -3,7 +3,7 @@
  * daily rate limit", `input_tokens_per_minute`. A noun without a window, or a window without a noun, is no
  * dimension: "reduce your tokens" and "try again in a minute" name none.
  */
-import type { EvidenceFacts, EvidenceKind, EvidenceScope } from '../../machines/evidence.ts'
+import type { EvidenceFacts, EvidenceKind, EvidenceScope } from '../../machines/model/evidence.ts'
 import type { Finding } from './answer.ts'
 
 export type Noun = 'requests' | 'tokens' | 'input-tokens' | 'output-tokens'
@@ -43,7 +43,7 @@ const nounRateLimit = /(?<![a-z])(?:(input|output)\s)?(tokens?|requests?|calls?)
 const eitherNoun = /(?:requests|queries|tokens|calls|TPM|RPM)\s*(?:and|or|,|\/)\s*[\d.,]*\s*$/i
 
 /** The first dimension that the text names; null when it names none, or two as alternatives. */
-export function readDimension(text: string): Dimension | null {
+export const readDimension = (text: string): Dimension | null => {
   const found = [matchPer(text), matchThenWindow(text), matchWindowFirst(text), matchAbbreviation(text)]
   const stated = found.filter((match) => match !== null).toSorted((left, right) => left.at - right.at)[0]
   if (stated !== undefined)
@@ -54,7 +54,7 @@ export function readDimension(text: string): Dimension | null {
 
 type Match = Dimension & { readonly at: number }
 
-function matchPer(text: string): Match | null {
+const matchPer = (text: string): Match | null => {
   const match = nounPerWindow.exec(text)
   if (match === null) return null
   const before = /(\d[\d,]{0,20}(?:\.\d{1,6})?)\s*$/.exec(
@@ -65,7 +65,7 @@ function matchPer(text: string): Match | null {
   return { at, noun: nounOf(match[1], match[2]), window: windowOf(match[3]), limit }
 }
 
-function matchThenWindow(text: string): Match | null {
+const matchThenWindow = (text: string): Match | null => {
   const match = nounThenWindow.exec(text)
   if (match === null) return null
   return {
@@ -76,7 +76,7 @@ function matchThenWindow(text: string): Match | null {
   }
 }
 
-function matchWindowFirst(text: string): Match | null {
+const matchWindowFirst = (text: string): Match | null => {
   const match = windowThenNoun.exec(text)
   if (match === null) return null
   return {
@@ -87,14 +87,14 @@ function matchWindowFirst(text: string): Match | null {
   }
 }
 
-function matchAbbreviation(text: string): Match | null {
+const matchAbbreviation = (text: string): Match | null => {
   const match = abbreviation.exec(text)
   if (match === null || /^\s*(?:\/|or|and)\s/.test(text.slice(match.index + match[0].length))) return null
   return { at: match.index, ...dimensionOfAbbreviation(match[0]), limit: null }
 }
 
 /** `ITPM`, `RPD`, `QPS`, in any case. The caller knows that the word is an abbreviation. */
-export function dimensionOfAbbreviation(word: string): { readonly noun: Noun; readonly window: Window } {
+export const dimensionOfAbbreviation = (word: string): { readonly noun: Noun; readonly window: Window } => {
   const upper = word.toUpperCase()
   const window = upper.endsWith('D') ? 'day' : upper.endsWith('S') ? 'second' : 'minute'
   if (!upper.includes('TP')) return { noun: 'requests', window }
@@ -104,7 +104,7 @@ export function dimensionOfAbbreviation(word: string): { readonly noun: Noun; re
   }
 }
 
-function nounOf(side: string | undefined, noun: string | undefined): Noun {
+const nounOf = (side: string | undefined, noun: string | undefined): Noun => {
   if (noun?.toLowerCase().startsWith('token') !== true) return 'requests'
   // "request tokens" is the tokens of a request.
   if (/^(?:input|prompt)$/i.test(side ?? '')) return 'input-tokens'
@@ -112,7 +112,7 @@ function nounOf(side: string | undefined, noun: string | undefined): Noun {
 }
 
 /** The window that a word names, in any spelling; minutes for no word. */
-export function windowOf(word: string | undefined): Window {
+export const windowOf = (word: string | undefined): Window => {
   const folded = word?.toLowerCase() ?? ''
   if (folded.startsWith('s')) return 'second'
   if (folded.startsWith('h')) return 'hour'
@@ -121,13 +121,13 @@ export function windowOf(word: string | undefined): Window {
 }
 
 /** A stated count with or without thousands separators; null unless finite, non-negative and exact. */
-export function readNumber(text: string | undefined): number | null {
+export const readNumber = (text: string | undefined): number | null => {
   if (text === undefined || text.length > 32) return null
   const value = Number(text.replaceAll(',', ''))
   return Number.isFinite(value) && value >= 0 && value <= Number.MAX_SAFE_INTEGER ? value : null
 }
 
-export function kindOf({ noun, window }: Pick<Dimension, 'noun' | 'window'>): EvidenceKind {
+export const kindOf = ({ noun, window }: Pick<Dimension, 'noun' | 'window'>): EvidenceKind => {
   // An hour has no kind of its own. A month is an allowance rather than a rate.
   if (window === 'hour') return 'unknown-rate-limit'
   if (window === 'month') return 'quota-exhausted'
@@ -139,7 +139,7 @@ export function kindOf({ noun, window }: Pick<Dimension, 'noun' | 'window'>): Ev
 export const windowOrder: ReadonlyArray<Window> = ['second', 'minute', 'hour', 'day', 'month']
 
 /** "Limit 30000, Used 29937, Requested 385", with or without colons; `Current` is an older word for used. */
-export function readTally(text: string): EvidenceFacts {
+export const readTally = (text: string): EvidenceFacts => {
   const field = (name: string): number | null =>
     readNumber(new RegExp(`\\b${name}:?\\s{1,2}(\\d[\\d,]{0,20}(?:\\.\\d{1,6})?)`).exec(text)?.[1])
   const limit = field('[Ll]imit')
@@ -153,7 +153,11 @@ export function readTally(text: string): EvidenceFacts {
  * The finding for a named dimension. A request above its limit never fits; a limit of 0 is an allocation
  * that was never made.
  */
-export function dimensionFinding(dimension: Dimension, scope: EvidenceScope, tally: EvidenceFacts): Finding {
+export const dimensionFinding = (
+  dimension: Dimension,
+  scope: EvidenceScope,
+  tally: EvidenceFacts,
+): Finding => {
   const { noun, window } = dimension
   const unit = `${noun.replace('-', '_')}_per_${window}`
   const facts =

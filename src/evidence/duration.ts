@@ -12,7 +12,7 @@ const unitsMs: ReadonlyMap<string, number> = new Map([
 ])
 
 /** Whole milliseconds, rounded up; null for what no timer could wait: negative, not finite, beyond 2^53. */
-export function wholeMs(ms: number): number | null {
+export const wholeMs = (ms: number): number | null => {
   if (!Number.isFinite(ms) || ms < 0) return null
   // Binary fractions first go to nanoseconds: 1.1 s is 1100 ms and not 1101.
   const whole = Math.ceil(Math.round(ms * 1e6) / 1e6)
@@ -21,7 +21,7 @@ export function wholeMs(ms: number): number | null {
 }
 
 /** A non-negative decimal without exponent, sign or hexadecimal; null for anything else. */
-export function parseDecimal(text: string): number | null {
+export const parseDecimal = (text: string): number | null => {
   const trimmed = text.trim()
   return /^\+?(?:\d{1,24}(?:\.\d{0,24})?|\.\d{1,24})$/.test(trimmed) ? Number(trimmed) : null
 }
@@ -31,7 +31,7 @@ const part =
   /[\s,]*(?:and\s+)?(\d[\d,]{0,20}(?:\.\d{1,12})?)\s*(ns|µs|us|ms|msecs?|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?![a-z])/iy
 
 /** A duration at the start of the text: `6m0s`, `120ms`, `2 minutes 5 seconds`, `1.02:03:04`, `00:01:30`. */
-export function parseDurationMs(text: string): number | null {
+export const parseDurationMs = (text: string): number | null => {
   const [, days, hours, minutes, seconds] = clock.exec(text) ?? []
   if (hours !== undefined) {
     const wholeMinutes = (Number(days ?? 0) * 24 + Number(hours)) * 60 + Number(minutes)
@@ -46,14 +46,14 @@ export function parseDurationMs(text: string): number | null {
   return totalMs === null ? null : wholeMs(totalMs)
 }
 
-function unitOf(word: string): string {
+const unitOf = (word: string): string => {
   const unit = word.toLowerCase()
   if (unit.startsWith('ms') || unit.startsWith('mil')) return 'ms'
   return unitsMs.has(unit) ? unit : unit.slice(0, 1)
 }
 
 /** An absolute time, epoch ms: an HTTP date in its three forms, or RFC 3339. Null for anything else. */
-export function parseInstantMs(text: string): number | null {
+export const parseInstantMs = (text: string): number | null => {
   const trimmed = text.trim()
   if (trimmed.length > 64) return null
   const rfc3339 = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d/.test(trimmed)

@@ -14,14 +14,14 @@ const elementCap = 64
  * Error envelopes of a body, in order. `anyText` lets plain text through: without a status, a pasted
  * sentence is all there is, and no served answer is a bare sentence.
  */
-export function envelopesOf(body: unknown, anyText: boolean): ReadonlyArray<unknown> {
+export const envelopesOf = (body: unknown, anyText: boolean): ReadonlyArray<unknown> => {
   if (typeof body === 'string') return envelopesOfText(body, anyText)
   if (Array.isArray(body))
     return body.slice(0, elementCap).concat(body.slice(elementCap).slice(-8)).flatMap(envelopesOfObject)
   return envelopesOfObject(body)
 }
 
-function envelopesOfText(body: string, anyText: boolean): ReadonlyArray<unknown> {
+const envelopesOfText = (body: string, anyText: boolean): ReadonlyArray<unknown> => {
   const start = body.slice(0, 512).trimStart()
   if (looksLikeEvents(start)) return readEvents(body).flatMap(envelopesOfEvent)
   if (/^[[{]/.test(start)) return envelopesOf(parseJson(body.trim()), false)
@@ -30,7 +30,7 @@ function envelopesOfText(body: string, anyText: boolean): ReadonlyArray<unknown>
   return anyText && start !== '' ? [body] : []
 }
 
-function envelopesOfEvent({ name, data }: { name: string; data: string }): ReadonlyArray<unknown> {
+const envelopesOfEvent = ({ name, data }: { name: string; data: string }): ReadonlyArray<unknown> => {
   const named = /^error$|exception$/i.test(name)
   const codes = named && name !== 'error' ? [{ code: name }] : []
   // An ordinary delta has no `error` key and is never parsed: inside a string its quotes are escaped.
@@ -40,7 +40,7 @@ function envelopesOfEvent({ name, data }: { name: string; data: string }): Reado
   return named ? [...codes, value] : envelopesOf(value, false)
 }
 
-function envelopesOfObject(body: unknown): ReadonlyArray<unknown> {
+const envelopesOfObject = (body: unknown): ReadonlyArray<unknown> => {
   if (!isObject(body)) return []
   if (body['type'] === 'error' || body['object'] === 'error') return [body]
   const response = body['response']
@@ -53,7 +53,7 @@ function envelopesOfObject(body: unknown): ReadonlyArray<unknown> {
 }
 
 /** Errors that an answer carries beside its output: in a choice, an event frame or an exception member. */
-export function faultsIn(body: JsonObject): ReadonlyArray<unknown> {
+export const faultsIn = (body: JsonObject): ReadonlyArray<unknown> => {
   const choices = Array.isArray(body['choices']) ? body['choices'].slice(0, 4) : []
   const failed = choices
     .filter((each) => isObject(each) && isProblem(each['error']))
@@ -61,7 +61,7 @@ export function faultsIn(body: JsonObject): ReadonlyArray<unknown> {
   return [...failed, ...framesOf(body), ...exceptionsOf(body)]
 }
 
-function isProblem(error: unknown): boolean {
+const isProblem = (error: unknown): boolean => {
   return (
     isObject(error) ||
     (typeof error === 'string' && error !== '') ||
@@ -70,7 +70,7 @@ function isProblem(error: unknown): boolean {
 }
 
 /** Of a body that has more than its error, the keys that belong to the error. */
-function errorPart(body: JsonObject): JsonObject {
+const errorPart = (body: JsonObject): JsonObject => {
   const keys = [
     'error',
     'errors',
@@ -86,7 +86,7 @@ function errorPart(body: JsonObject): JsonObject {
 }
 
 /** Decoded frames of Amazon's binary event stream, each with its headers and payload. */
-function framesOf(body: JsonObject): ReadonlyArray<unknown> {
+const framesOf = (body: JsonObject): ReadonlyArray<unknown> => {
   const frames = body['eventstream'] ?? body['frames']
   if (!Array.isArray(frames)) return []
   return frames.slice(-elementCap).flatMap((frame) => {
@@ -97,7 +97,7 @@ function framesOf(body: JsonObject): ReadonlyArray<unknown> {
 }
 
 /** The SDK's union of stream events: `{ throttlingException: { message } }`. */
-function exceptionsOf(body: JsonObject): ReadonlyArray<unknown> {
+const exceptionsOf = (body: JsonObject): ReadonlyArray<unknown> => {
   const found: unknown[] = []
   let keys = 0
   for (const key in body) {
@@ -109,12 +109,12 @@ function exceptionsOf(body: JsonObject): ReadonlyArray<unknown> {
   return found
 }
 
-function frameMessage(body: string, marker: string): unknown {
+const frameMessage = (body: string, marker: string): unknown => {
   const opensAt = body.indexOf('{', body.lastIndexOf(marker))
   return opensAt < 0 ? null : (readLiteral(body.slice(opensAt, opensAt + literalCapChars), 0)?.value ?? null)
 }
 
-function parseJson(text: string): unknown {
+const parseJson = (text: string): unknown => {
   if (text.length > jsonCapChars) return readLiteral(text.slice(0, literalCapChars), 0)?.value ?? null
   try {
     return JSON.parse(text)

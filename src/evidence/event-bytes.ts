@@ -30,7 +30,7 @@ export interface EventCutter {
 const lf = 10
 const cr = 13
 
-export function makeEventCutter(onEvent: (event: BytesEvent) => void): EventCutter {
+export const makeEventCutter = (onEvent: (event: BytesEvent) => void): EventCutter => {
   const data = makeTailBuffer()
   let name = ''
   let hasData = false
@@ -74,7 +74,7 @@ export function makeEventCutter(onEvent: (event: BytesEvent) => void): EventCutt
 }
 
 /** Lines of a stream, without their ends. `onLine` may keep nothing of what it is given. */
-function makeLineCutter(onLine: (line: TailBuffer) => void): EventCutter {
+const makeLineCutter = (onLine: (line: TailBuffer) => void): EventCutter => {
   const line = makeTailBuffer()
   let skipsLf = false
   let isFirst = true
@@ -116,7 +116,7 @@ const newline = Buffer.from('\n')
 const dataField = Buffer.from('data:')
 const eventField = Buffer.from('event:')
 
-function startsWith(bytes: Buffer, field: Buffer): boolean {
+const startsWith = (bytes: Buffer, field: Buffer): boolean => {
   return bytes.length >= field.length && bytes.compare(field, 0, field.length, 0, field.length) === 0
 }
 
@@ -132,7 +132,7 @@ interface TailBuffer {
 }
 
 /** Grows to `eventCapBytes` and no further: beyond it, the oldest bytes make room, all but a tail. */
-function makeTailBuffer(): TailBuffer {
+const makeTailBuffer = (): TailBuffer => {
   let store = Buffer.allocUnsafe(2048)
   const first = Buffer.alloc(headCapBytes)
   let firstLength = 0

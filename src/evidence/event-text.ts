@@ -14,13 +14,13 @@ const eventCap = 4000
 const fieldLine = /^(?:data|event|id|retry)?:/
 
 /** The text begins like an event stream: a field or a comment on its first line that is not empty. */
-export function looksLikeEvents(text: string): boolean {
+export const looksLikeEvents = (text: string): boolean => {
   const start = text.slice(0, 512).replace(/^[\uFEFF\s]+/, '')
   return fieldLine.test(start)
 }
 
 /** Events of the text, in order; of a longer text, those that lie whole in its head or its tail. */
-export function readEvents(text: string): ReadonlyArray<TextEvent> {
+export const readEvents = (text: string): ReadonlyArray<TextEvent> => {
   if (text.length <= headCapChars + tailCapChars) return eventsOf(text)
   const tail = text.slice(-tailCapChars)
   const boundary = /\r?\n\r?\n/.exec(tail)
@@ -28,7 +28,7 @@ export function readEvents(text: string): ReadonlyArray<TextEvent> {
   return boundary === null ? head : [...head, ...eventsOf(tail.slice(boundary.index + boundary[0].length))]
 }
 
-function eventsOf(text: string): TextEvent[] {
+const eventsOf = (text: string): TextEvent[] => {
   const events: TextEvent[] = []
   let name = ''
   let data: string[] = []

@@ -55,7 +55,7 @@ const spellings: ReadonlyArray<readonly [string, Family]> = [
 ]
 
 /** The family of a provider's name, or null for a name that says nothing about the shape of its answers. */
-export function familyOf(name: unknown): Family | null {
+export const familyOf = (name: unknown): Family | null => {
   if (typeof name !== 'string') return null
   const folded = name.slice(0, 80).toLowerCase()
   return spellings.find(([spelling]) => folded.includes(spelling))?.[1] ?? null

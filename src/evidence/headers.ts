@@ -2,9 +2,10 @@
  * The rate-limit headers of every provider, on served and refused answers alike. One grammar reads them:
  * a known prefix, one of `limit`, `remaining`, `reset`, and words for the noun and the window in any order.
  */
-import { headerMap } from './answer.ts'
+
 import { parseDecimal, parseDurationMs, parseInstantMs, wholeMs } from './duration.ts'
 import { type Family, familyOf } from './family.ts'
+import { headerMap } from './header-map.ts'
 
 export type LimitDimension =
   | 'requests-per-minute'
@@ -60,11 +61,11 @@ interface Draft {
 }
 
 /** Limits stated in the headers, one per window. Relative resets count from `receivedAtMs`. */
-export function readLimits(
+export const readLimits = (
   provider: string,
   headers: Parameters<typeof headerMap>[0],
   receivedAtMs: number,
-): ReadonlyArray<Limit> {
+): ReadonlyArray<Limit> => {
   return readLimitReadings(familyOf(provider), headerMap(headers)).map((reading) => ({
     dimension: reading.dimension,
     limit: reading.limit,
@@ -74,10 +75,10 @@ export function readLimits(
   }))
 }
 
-export function readLimitReadings(
+export const readLimitReadings = (
   declared: Family | null,
   headers: ReadonlyMap<string, string>,
-): ReadonlyArray<LimitReading> {
+): ReadonlyArray<LimitReading> => {
   // Groq's `requests` windows are days, whoever relays them.
   const family = headers.has('x-groq-region') ? 'groq' : declared
   const drafts = new Map<string, Draft>()
@@ -90,7 +91,7 @@ export function readLimitReadings(
   return [...readings, ...structuredReadings(headers)].filter(saysAnything)
 }
 
-function addHeader(drafts: Map<string, Draft>, name: string, value: string): void {
+const addHeader = (drafts: Map<string, Draft>, name: string, value: string): void => {
   const found = prefixes.find(([prefix]) => name.startsWith(prefix))
   if (found === undefined) return
   const [prefix, noun] = found
@@ -106,7 +107,7 @@ function addHeader(drafts: Map<string, Draft>, name: string, value: string): voi
   drafts.set(key, draft)
 }
 
-function saysAnything({ limit, remaining, resetAtMs, resetAfterMs, sentinel }: LimitReading): boolean {
+const saysAnything = ({ limit, remaining, resetAtMs, resetAfterMs, sentinel }: LimitReading): boolean => {
   return sentinel || [limit, remaining, resetAtMs, resetAfterMs].some((value) => value !== null)
 }
 
@@ -132,7 +133,7 @@ const sides: ReadonlyMap<string, string> = new Map([
   ['completion', 'output-'],
 ])
 
-function dimensionOf(subject: string, family: Family | null): LimitDimension {
+const dimensionOf = (subject: string, family: Family | null): LimitDimension => {
   // Together states queries without a noun, and tokens under a prefix of their own.
   if (subject === '') return family === 'together' ? 'requests-per-minute' : 'unstated'
   let noun = ''
@@ -154,12 +155,12 @@ function dimensionOf(subject: string, family: Family | null): LimitDimension {
   return project !== '' && window === 'day' ? `other-${dimension}` : (dimension as LimitDimension)
 }
 
-function readingOf(
+const readingOf = (
   dimension: LimitDimension,
   limit: string | undefined,
   remaining: string | undefined,
   reset: string | undefined,
-): LimitReading {
+): LimitReading => {
   const stated = { limit: leadingNumber(limit), remaining: leadingNumber(remaining) }
   const resetTime = reset === undefined ? null : parseReset(reset)
   return {
@@ -173,16 +174,16 @@ function readingOf(
 }
 
 /** A count, perhaps with a policy behind it (`100, 100;w=60`). Values beyond 2^53 are ignored. */
-function leadingNumber(text: string | undefined): number | null {
+const leadingNumber = (text: string | undefined): number | null => {
   const digits = /^\s*([+-]?\d{1,20}(?:\.\d{1,12})?)(?![\w:.])/.exec(text?.slice(0, 64) ?? '')?.[1]
   const value = digits === undefined ? Number.NaN : Number(digits)
   return Math.abs(value) <= Number.MAX_SAFE_INTEGER ? value : null
 }
 
 /** A reset in any spelling: Go duration, seconds, epoch seconds or milliseconds, RFC 3339, HTTP date. */
-export function parseReset(
+export const parseReset = (
   text: string,
-): { readonly atMs: number | null; readonly afterMs: number | null } | null {
+): { readonly atMs: number | null; readonly afterMs: number | null } | null => {
   const atMs = parseInstantMs(text)
   if (atMs !== null) return { atMs, afterMs: null }
   const number = parseDecimal(text)
@@ -197,7 +198,7 @@ export function parseReset(
 }
 
 /** The IETF drafts put all in one header: `"default";r=0;t=30`, or `limit=9, remaining=0, reset=30`. */
-function structuredReadings(headers: ReadonlyMap<string, string>): LimitReading[] {
+const structuredReadings = (headers: ReadonlyMap<string, string>): LimitReading[] => {
   const value = headers.get('ratelimit')
   if (value === undefined) return []
   const field = (name: string): string | undefined =>
@@ -207,12 +208,12 @@ function structuredReadings(headers: ReadonlyMap<string, string>): LimitReading[
   return [readingOf('unstated', field('q') ?? field('limit'), remaining, field('t') ?? field('reset'))]
 }
 
-export function isExhausted(reading: LimitReading): boolean {
+export const isExhausted = (reading: LimitReading): boolean => {
   return reading.remaining !== null && reading.remaining <= 0 && !reading.sentinel
 }
 
 /** Milliseconds from receipt until the window is whole again; null when that cannot be told. */
-export function resetInMs(reading: LimitReading, receivedAtMs: number | null): number | null {
+export const resetInMs = (reading: LimitReading, receivedAtMs: number | null): number | null => {
   if (reading.resetAfterMs !== null) return reading.resetAfterMs
   if (reading.resetAtMs === null || receivedAtMs === null) return null
   return Math.max(0, Math.ceil(reading.resetAtMs - receivedAtMs))

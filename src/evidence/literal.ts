@@ -41,13 +41,13 @@ const escapes: ReadonlyMap<string, string> = new Map([
 ])
 
 /** The literal that starts at `startsAt` with `{` or `[`; null when that brace opens no literal. */
-export function readLiteral(text: string, startsAt: number): Literal | null {
+export const readLiteral = (text: string, startsAt: number): Literal | null => {
   const cursor: Cursor = { text, at: startsAt, nodes: 0, stopped: false }
   const value = text[startsAt] === '{' ? readObject(cursor, 0) : readArray(cursor, 0)
   return value === null ? null : { value, endsAt: cursor.at }
 }
 
-function readObject(cursor: Cursor, depth: number): Record<string, unknown> | null {
+const readObject = (cursor: Cursor, depth: number): Record<string, unknown> | null => {
   cursor.at += 1
   const object: Record<string, unknown> = Object.create(null)
   for (let first = true; !cursor.stopped; first = false) {
@@ -64,7 +64,7 @@ function readObject(cursor: Cursor, depth: number): Record<string, unknown> | nu
   return object
 }
 
-function readArray(cursor: Cursor, depth: number): unknown[] {
+const readArray = (cursor: Cursor, depth: number): unknown[] => {
   cursor.at += 1
   const array: unknown[] = []
   while (!cursor.stopped) {
@@ -80,7 +80,7 @@ function readArray(cursor: Cursor, depth: number): unknown[] {
   return array
 }
 
-function readValue(cursor: Cursor, depth: number): unknown {
+const readValue = (cursor: Cursor, depth: number): unknown => {
   skipSpace(cursor)
   cursor.nodes += 1
   if (depth > depthCap || cursor.nodes > nodeCap) return abandon(cursor, null)
@@ -93,7 +93,7 @@ function readValue(cursor: Cursor, depth: number): unknown {
 }
 
 /** A quoted string, with Python's `b` or `u` in front or not. Null, without moving, when none starts here. */
-function readString(cursor: Cursor): string | null {
+const readString = (cursor: Cursor): string | null => {
   const { text } = cursor
   const prefixed = /[bur]/.test(text[cursor.at] ?? '') && /['"]/.test(text[cursor.at + 1] ?? '')
   const opensAt = cursor.at + (prefixed ? 1 : 0)
@@ -121,7 +121,7 @@ function readString(cursor: Cursor): string | null {
 }
 
 /** A number or a bare word up to the next delimiter. A word of no known meaning stays a string. */
-function readWord(cursor: Cursor): unknown {
+const readWord = (cursor: Cursor): unknown => {
   const word = /^[^,}\])\n]{1,80}/.exec(cursor.text.slice(cursor.at, cursor.at + 80))?.[0]?.trim() ?? ''
   if (word === '') return abandon(cursor, null)
   cursor.at += word.length
@@ -130,7 +130,7 @@ function readWord(cursor: Cursor): unknown {
 }
 
 /** Space, and the `\n` that a repr of bytes spells out between tokens. */
-function skipSpace(cursor: Cursor): void {
+const skipSpace = (cursor: Cursor): void => {
   const { text } = cursor
   for (;;) {
     const char = text[cursor.at]
@@ -141,14 +141,14 @@ function skipSpace(cursor: Cursor): void {
   if (cursor.at >= text.length) cursor.stopped = true
 }
 
-function skipOver(cursor: Cursor, char: string): boolean {
+const skipOver = (cursor: Cursor, char: string): boolean => {
   skipSpace(cursor)
   if (cursor.text[cursor.at] !== char) return false
   cursor.at += 1
   return true
 }
 
-function abandon<Value>(cursor: Cursor, value: Value): Value {
+const abandon = <Value>(cursor: Cursor, value: Value): Value => {
   cursor.stopped = true
   return value
 }

@@ -3,13 +3,13 @@
  * structured body, prose, the reset header of an exhausted window. Nothing here is policy: no floor, no
  * ceiling, no jitter, and null when the provider states nothing.
  */
-import type { EvidenceKind } from '../../machines/evidence.ts'
+import type { EvidenceKind } from '../../machines/model/evidence.ts'
 import { isObject, type JsonObject, type Signal } from './answer.ts'
 import { parseDecimal, parseDurationMs, parseInstantMs, wholeMs } from './duration.ts'
 import { isExhausted, type LimitReading, parseReset, readLimitReadings, resetInMs } from './headers.ts'
 
 /** The wait that a `Retry-After` value states. A date needs the time of receipt; a past date is 0. */
-export function parseRetryAfterMs(text: string, receivedAtMs: number | null): number | null {
+export const parseRetryAfterMs = (text: string, receivedAtMs: number | null): number | null => {
   const atMs = parseInstantMs(text)
   if (atMs !== null) return receivedAtMs === null ? null : Math.max(0, atMs - receivedAtMs)
   // Fetch joins a repeated header. The longest of them is safe.
@@ -20,12 +20,12 @@ export function parseRetryAfterMs(text: string, receivedAtMs: number | null): nu
   return longest(waits)
 }
 
-function longest(waits: ReadonlyArray<number | null>): number | null {
+const longest = (waits: ReadonlyArray<number | null>): number | null => {
   const stated = waits.filter((wait) => wait !== null)
   return stated.length === 0 ? null : Math.max(...stated)
 }
 
-function headerWaitMs(headers: ReadonlyMap<string, string>, receivedAtMs: number | null): number | null {
+const headerWaitMs = (headers: ReadonlyMap<string, string>, receivedAtMs: number | null): number | null => {
   for (const name of ['retry-after-ms', 'x-ms-retry-after-ms']) {
     const ms = parseDecimal(headers.get(name) ?? '')
     const wait = ms === null ? null : wholeMs(ms)
@@ -44,7 +44,7 @@ const bodyKeysSeconds = [
   'reset_after',
 ] as const
 
-function bodyWaitMs(signal: Signal): number | null {
+const bodyWaitMs = (signal: Signal): number | null => {
   const inner = headerWaitMs(signal.innerHeaders, signal.receivedAtMs)
   if (inner !== null) return inner
   for (const object of signal.objects) {
@@ -57,7 +57,7 @@ function bodyWaitMs(signal: Signal): number | null {
   return longest(open.map((limit) => resetInMs(limit, signal.receivedAtMs)))
 }
 
-function fieldWaitMs(object: JsonObject): number | null {
+const fieldWaitMs = (object: JsonObject): number | null => {
   for (const key of bodyKeysMs) {
     const wait = numericMs(object[key], 1)
     if (wait !== null) return wait
@@ -70,14 +70,14 @@ function fieldWaitMs(object: JsonObject): number | null {
 }
 
 /** An absolute end: epoch seconds, epoch milliseconds or RFC 3339. */
-function instantWaitMs(object: JsonObject, receivedAtMs: number | null): number | null {
+const instantWaitMs = (object: JsonObject, receivedAtMs: number | null): number | null => {
   const stated = object['resets_at'] ?? object['reset_at']
   if ((typeof stated !== 'number' && typeof stated !== 'string') || receivedAtMs === null) return null
   const atMs = parseReset(String(stated).slice(0, 64))?.atMs ?? null
   return atMs === null ? null : wholeMs(Math.max(0, atMs - receivedAtMs))
 }
 
-function numericMs(value: unknown, unitMs: number): number | null {
+const numericMs = (value: unknown, unitMs: number): number | null => {
   if (typeof value === 'number') return wholeMs(value * unitMs)
   if (typeof value !== 'string' || value.length > 64) return null
   const amount = parseDecimal(value)
@@ -85,7 +85,7 @@ function numericMs(value: unknown, unitMs: number): number | null {
 }
 
 /** A protobuf duration: `"38.5s"` in JSON, or its two fields. */
-function retryDelayMs(value: unknown): number | null {
+const retryDelayMs = (value: unknown): number | null => {
   if (typeof value === 'string') return parseDurationMs(value.slice(0, 64).trim())
   if (!isObject(value)) return null
   const seconds = Number(value['seconds'] ?? 0)
@@ -100,7 +100,7 @@ const proseStarts =
 const proseCap = 12
 
 /** The wait that a sentence states: "try again in 7m12s", "replenished in 01:02:03", "wait 40 seconds". */
-export function proseWaitMs(text: string): number | null {
+export const proseWaitMs = (text: string): number | null => {
   let tried = 0
   for (const match of text.matchAll(proseStarts)) {
     tried += 1
@@ -113,7 +113,7 @@ export function proseWaitMs(text: string): number | null {
 }
 
 /** "retry after 30" means seconds; any other number without a unit is a count of something else. */
-function bareSecondsMs(lead: string, rest: string): number | null {
+const bareSecondsMs = (lead: string, rest: string): number | null => {
   const amount = /\b(?:in|after):?\s*$/i.test(lead)
     ? /^\d{1,9}(?:\.\d{1,9})?(?=\.?(?:\s*$|\s*\n|[,)]))/.exec(rest)?.[0]
     : undefined
@@ -123,7 +123,7 @@ function bareSecondsMs(lead: string, rest: string): number | null {
 /** Kinds on which a window's reset says nothing about when to come back. */
 const resetless: ReadonlySet<EvidenceKind> = new Set(['not-capacity', 'overloaded', 'quota-exhausted'])
 
-function resetWaitMs(signal: Signal, kind: EvidenceKind): number | null {
+const resetWaitMs = (signal: Signal, kind: EvidenceKind): number | null => {
   if (resetless.has(kind)) return null
   const matches = (limit: LimitReading): boolean =>
     limit.dimension === kind || limit.dimension === `project-${kind}`
@@ -136,11 +136,11 @@ function resetWaitMs(signal: Signal, kind: EvidenceKind): number | null {
 }
 
 /** The wait that the answer states for this kind of refusal, or null. `readerWaitMs` is the reader's own find. */
-export function readRetryAfterMs(
+export const readRetryAfterMs = (
   signal: Signal,
   kind: EvidenceKind,
   readerWaitMs: number | null,
-): number | null {
+): number | null => {
   const header = headerWaitMs(signal.headers, signal.receivedAtMs)
   if (header !== null || !signal.isError) return header
   return bodyWaitMs(signal) ?? readerWaitMs ?? proseWaitMs(signal.text) ?? resetWaitMs(signal, kind)

@@ -2,7 +2,7 @@
  * Codes and sentences that more than one provider uses, or that gateways relay without their provider's
  * name. Each pattern needs the words that carry the meaning together; a single word never decides.
  */
-import type { EvidenceFacts, EvidenceScope } from '../../machines/evidence.ts'
+import type { EvidenceFacts, EvidenceScope } from '../../machines/model/evidence.ts'
 import { type Finding, hasCode, type Signal } from './answer.ts'
 import { dimensionFinding, readDimension, readNumber, readTally } from './dimension.ts'
 
@@ -24,12 +24,12 @@ const overloadCodes =
 export const rateCodes =
   /^(?:rate_limit|rate_limit_error|rate_limit_exceeded|rate_limited|rate_limit_reached(?:_error)?|model_rate_limit|too_many_requests(?:_error|_exception)?|thrott\w+|resource_(?:has_been_)?exhausted|some_resource_has_been_exhausted|\w+_rate_limited|dynamic_\w+_limited|limit_requests|1300)$/
 
-export function isRateLimited(signal: Signal): boolean {
+export const isRateLimited = (signal: Signal): boolean => {
   return signal.status === 429 || hasCode(signal, rateCodes)
 }
 
 /** The text speaks of one model rather than of the whole service. */
-export function namesModel(text: string): boolean {
+export const namesModel = (text: string): boolean => {
   return (
     /\bmodel\b/i.test(text) ||
     /\brate limit (?:reached|exceeded) for [`'"]?[a-z][\w./:-]{0,60}\d/i.test(text) ||
@@ -38,7 +38,7 @@ export function namesModel(text: string): boolean {
 }
 
 /** What machine codes decide by themselves. The narrower code stands first: `slow_down` also carries a 503 type. */
-export function readCodes(signal: Signal, overloadScope: EvidenceScope): Finding | null {
+export const readCodes = (signal: Signal, overloadScope: EvidenceScope): Finding | null => {
   if (hasCode(signal, requestFaultCodes)) return requestFault
   if (hasCode(signal, accelerationCodes)) return acceleration(signal.text)
   if (hasCode(signal, concurrencyCodes)) return concurrency
@@ -101,11 +101,11 @@ const overloadSentences = [
 const currentQuota = /\bexceeded your current quota\b/i
 
 /** What sentences say. `isGoogle` switches off the one that two providers mean differently. */
-export function readSentences(
+export const readSentences = (
   signal: Signal,
   overloadScope: EvidenceScope,
   isGoogle: boolean,
-): Finding | null {
+): Finding | null => {
   const { text } = signal
   const says = (patterns: ReadonlyArray<RegExp>): boolean => patterns.some((pattern) => pattern.test(text))
   if (says(requestFaultSentences)) return requestFault
@@ -122,7 +122,7 @@ const refusalWords =
   /\brate[- ]limit|\bquota\b.{0,24}\bexceed|\bexceed\w*\b.{0,48}\bquota\b|\blimit (?:reached|exceeded)|\btoo many\b/i
 
 /** A faulty request may quote anything: below a rate limit's own codes and statuses the words must refuse. */
-function mayNameDimension(signal: Signal): boolean {
+const mayNameDimension = (signal: Signal): boolean => {
   const { status, text } = signal
   if (isRateLimited(signal) || status === 413) return true
   if (hasCode(signal, /^(?:invalid_|bad_request)/)) return false
@@ -130,7 +130,7 @@ function mayNameDimension(signal: Signal): boolean {
 }
 
 /** The ceiling now and after its next step, where the provider states both. The step is not constant. */
-export function acceleration(text: string): Finding {
+export const acceleration = (text: string): Finding => {
   const found =
     /\bcurrent limit is (\d[\d,]{0,20}) (?:(input|output) )?(tokens|requests) per (second|minute|hour)(?:.{0,48}?\bincreases? to (\d[\d,]{0,20}))?/i.exec(
       text,
@@ -147,13 +147,13 @@ export function acceleration(text: string): Finding {
   return { kind: 'acceleration', scope: 'model', retryable: true, facts }
 }
 
-function concurrencyFacts(text: string): EvidenceFacts {
+const concurrencyFacts = (text: string): EvidenceFacts => {
   const stated = /\bconcurren(?:cy|t \w{1,20})\b(?: limit)?(?: of|:| is)\s{0,2}(\d[\d,]{0,12})/i.exec(text)
   const limit = readNumber(stated?.[1])
   return limit === null ? {} : { limit }
 }
 
 /** Load across users. It is the model's where the words say so, else the provider's own default. */
-export function overload(text: string, scope: EvidenceScope): Finding {
+export const overload = (text: string, scope: EvidenceScope): Finding => {
   return { kind: 'overloaded', scope: namesModel(text) ? 'model' : scope, retryable: true }
 }

@@ -6,11 +6,12 @@
  * because quotes inside a JSON string are escaped. Only the small usage object, and events that carry an
  * error, become values.
  */
-import type { Evidence } from '../../machines/evidence.ts'
-import { type HeaderBag, isObject } from './answer.ts'
+import type { Evidence } from '../../machines/model/evidence.ts'
+import { isObject } from './answer.ts'
 import { classify } from './classify.ts'
 import { envelopesOf } from './envelope.ts'
 import { type BytesEvent, makeEventCutter } from './event-bytes.ts'
+import type { HeaderBag } from './header-map.ts'
 import { readLiteral } from './literal.ts'
 import { type Usage, usageOf } from './usage.ts'
 
@@ -71,7 +72,7 @@ interface StreamState {
   done: boolean
 }
 
-export function makeStreamReader(provider: string, head: StreamHead = {}): StreamReader {
+export const makeStreamReader = (provider: string, head: StreamHead = {}): StreamReader => {
   const state: StreamState = { usage: null, firstTokenSeen: false, evidence: null, done: false }
   const cutter = makeEventCutter((event) => {
     readEvent(state, provider, head, event)
@@ -94,7 +95,7 @@ export function makeStreamReader(provider: string, head: StreamHead = {}): Strea
   }
 }
 
-function readEvent(state: StreamState, provider: string, head: StreamHead, event: BytesEvent): void {
+const readEvent = (state: StreamState, provider: string, head: StreamHead, event: BytesEvent): void => {
   const name = event.name === '' || event.name === 'message' ? typeOf(event.head) : event.name
   if (deltaEvent.test(name)) {
     state.firstTokenSeen = true
@@ -114,11 +115,11 @@ function readEvent(state: StreamState, provider: string, head: StreamHead, event
 }
 
 /** The `type` that opens the data, for relays that drop event names. Longer types are none of ours. */
-function typeOf(head: Buffer): string {
+const typeOf = (head: Buffer): string => {
   return /^\s*\{\s*"type"\s*:\s*"([\w.]{1,60})"/.exec(head.toString('latin1'))?.[1] ?? ''
 }
 
-function readUsageIn(state: StreamState, provider: string, event: BytesEvent, name: string): void {
+const readUsageIn = (state: StreamState, provider: string, event: BytesEvent, name: string): void => {
   for (const needle of usageNeedles) {
     const object = lastObjectAt(event.data, needle)
     const usage =
@@ -131,7 +132,7 @@ function readUsageIn(state: StreamState, provider: string, event: BytesEvent, na
 }
 
 /** `message_delta` counts from the start of the message, and may leave out what `message_start` has said. */
-function mergeDelta(before: Usage | null, delta: Usage, stated: Readonly<Record<string, unknown>>): Usage {
+const mergeDelta = (before: Usage | null, delta: Usage, stated: Readonly<Record<string, unknown>>): Usage => {
   if (before === null) return delta
   const states = (key: string): boolean => typeof stated[key] === 'number'
   const cacheWriteTokens = states('cache_creation_input_tokens')
@@ -151,7 +152,7 @@ const valueCapBytes = 4096
 const triesCap = 4
 
 /** The last object that is the value of this key. Earlier ones may belong to an echoed tool schema. */
-function lastObjectAt(data: Buffer, needle: string): Readonly<Record<string, unknown>> | null {
+const lastObjectAt = (data: Buffer, needle: string): Readonly<Record<string, unknown>> | null => {
   let at = data.lastIndexOf(needle)
   for (let tries = 0; at >= 0 && tries < triesCap; tries++) {
     const opensAt = valueStart(data, at + needle.length)
@@ -165,20 +166,20 @@ function lastObjectAt(data: Buffer, needle: string): Readonly<Record<string, unk
 }
 
 /** Index of the value behind a key that ends at `at`, or -1 when no colon follows: then it was a value itself. */
-function valueStart(data: Buffer, at: number): number {
+const valueStart = (data: Buffer, at: number): number => {
   let index = skipBlanks(data, at)
   if (data[index] !== 0x3a) return -1
   index = skipBlanks(data, index + 1)
   return index
 }
 
-function skipBlanks(data: Buffer, at: number): number {
+const skipBlanks = (data: Buffer, at: number): number => {
   let index = at
   while (data[index] === 0x20 || data[index] === 0x09) index += 1
   return index
 }
 
-function holdsOutput(data: Buffer): boolean {
+const holdsOutput = (data: Buffer): boolean => {
   return outputNeedles.some((needle) => {
     const at = data.indexOf(needle)
     const opensAt = at < 0 ? -1 : valueStart(data, at + needle.length)
@@ -192,14 +193,14 @@ function holdsOutput(data: Buffer): boolean {
 }
 
 /** An `error` key with a value, or `"type": "error"` and `"object": "error"`. */
-function mentionsError(data: Buffer): boolean {
+const mentionsError = (data: Buffer): boolean => {
   const at = data.indexOf('"error"')
   if (at < 0) return false
   const opensAt = valueStart(data, at + 7)
   return opensAt < 0 || data[opensAt] !== 0x6e
 }
 
-function readErrorIn(state: StreamState, provider: string, head: StreamHead, event: BytesEvent): void {
+const readErrorIn = (state: StreamState, provider: string, head: StreamHead, event: BytesEvent): void => {
   if (state.evidence !== null) return
   // Of an error that echoes a long request, the start says what it is.
   const text = (event.truncated ? event.head : event.data).toString('utf8')

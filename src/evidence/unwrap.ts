@@ -3,18 +3,12 @@
  * string, `metadata.raw`, exception prefixes, Python reprs, decoded event frames. It walks only the keys
  * that error envelopes use, so model output is never read, and it walks a bounded part of anything.
  */
-import {
-  headerMap,
-  isObject,
-  type JsonObject,
-  type ProviderAnswer,
-  type Signal,
-  snakeCase,
-} from './answer.ts'
+import { isObject, type JsonObject, type ProviderAnswer, type Signal, snakeCase } from './answer.ts'
 import { parseInstantMs } from './duration.ts'
 import { envelopesOf, faultsIn } from './envelope.ts'
 import { looksLikeEvents } from './event-text.ts'
 import { type Family, familyOf } from './family.ts'
+import { headerMap } from './header-map.ts'
 import { readLimitReadings } from './headers.ts'
 import { readLiteral } from './literal.ts'
 
@@ -103,7 +97,7 @@ export interface Unwrapped extends Signal {
   readonly visits: number
 }
 
-export function unwrap(answer: ProviderAnswer): Unwrapped {
+export const unwrap = (answer: ProviderAnswer): Unwrapped => {
   const headers = headerMap(answer.headers)
   const outer = Number.isInteger(answer.status) ? answer.status : 0
   const collector: Collector = {
@@ -142,22 +136,22 @@ export function unwrap(answer: ProviderAnswer): Unwrapped {
 /** Statuses that a provider chose itself. Any other may be a gateway's, and the one inside says more. */
 const ownStatuses: ReadonlySet<number> = new Set([402, 413, 429, 498, 529])
 
-function effectiveStatus(outer: number, inner: number | null): number {
+const effectiveStatus = (outer: number, inner: number | null): number => {
   if (inner === null || ownStatuses.has(outer)) return outer
   return inner
 }
 
-function receiptOf(receivedAt: unknown, headers: ReadonlyMap<string, string>): number | null {
+const receiptOf = (receivedAt: unknown, headers: ReadonlyMap<string, string>): number | null => {
   if (typeof receivedAt === 'number' && Number.isFinite(receivedAt)) return receivedAt
   const stated = typeof receivedAt === 'string' ? parseInstantMs(receivedAt) : null
   return stated ?? parseInstantMs(headers.get('date') ?? '')
 }
 
-function innermostFirst<Value>(found: ReadonlyArray<Found<Value>>): Value[] {
+const innermostFirst = <Value>(found: ReadonlyArray<Found<Value>>): Value[] => {
   return found.toSorted((left, right) => right.depth - left.depth).map(({ value }) => value)
 }
 
-function visit(collector: Collector, value: unknown, depth: number): void {
+const visit = (collector: Collector, value: unknown, depth: number): void => {
   if (depth > depthCap || collector.visits >= visitCap) return
   if (typeof value === 'string') {
     collector.visits += 1
@@ -171,7 +165,7 @@ function visit(collector: Collector, value: unknown, depth: number): void {
   else visitObject(collector, value as JsonObject, depth)
 }
 
-function visitObject(collector: Collector, object: JsonObject, depth: number): void {
+const visitObject = (collector: Collector, object: JsonObject, depth: number): void => {
   collector.objects.push(object)
   for (const key of codeKeys) if (typeof object[key] === 'string') addCode(collector, object[key], depth)
   for (const key of statusKeys) addStatus(collector, object[key], depth)
@@ -198,7 +192,7 @@ function visitObject(collector: Collector, object: JsonObject, depth: number): v
   for (const each of faultsIn(object)) visit(collector, each, depth + 1)
 }
 
-function addCode(collector: Collector, code: string, depth: number): void {
+const addCode = (collector: Collector, code: string, depth: number): void => {
   // Amazon appends a URL after a colon, and puts a namespace before a hash.
   const bare = code.split(':', 1)[0]?.split('#').at(-1) ?? ''
   const folded = snakeCase(bare)
@@ -206,13 +200,13 @@ function addCode(collector: Collector, code: string, depth: number): void {
   collector.codes.push({ value: folded, depth })
 }
 
-function addStatus(collector: Collector, value: unknown, depth: number): void {
+const addStatus = (collector: Collector, value: unknown, depth: number): void => {
   const status = typeof value === 'string' && /^\d{3}$/.test(value) ? Number(value) : value
   if (typeof status !== 'number' || !Number.isInteger(status) || status < 400 || status > 599) return
   collector.statuses.push({ value: status, depth })
 }
 
-function visitText(collector: Collector, text: string, depth: number): void {
+const visitText = (collector: Collector, text: string, depth: number): void => {
   const trimmed = text.slice(0, jsonCapChars).trim()
   if (trimmed === '' || looksLikeMarkup(trimmed)) return
   if (looksLikeEvents(trimmed)) {
@@ -229,7 +223,7 @@ function visitText(collector: Collector, text: string, depth: number): void {
 }
 
 /** Prose with a literal somewhere inside: a client library's message, a log line, a gateway's prefix. */
-function visitMixedText(collector: Collector, text: string, depth: number): void {
+const visitMixedText = (collector: Collector, text: string, depth: number): void => {
   const opensAt = text.search(/\{|\[\{/)
   const literal = opensAt < 0 ? null : (readLiteral(text, opensAt) ?? unescapedLiteral(text, opensAt))
   if (literal === null) {
@@ -245,14 +239,14 @@ function visitMixedText(collector: Collector, text: string, depth: number): void
 }
 
 /** JSON that was itself put in a JSON string, then into prose. */
-function unescapedLiteral(text: string, opensAt: number): ReturnType<typeof readLiteral> {
+const unescapedLiteral = (text: string, opensAt: number): ReturnType<typeof readLiteral> => {
   const rest = text.slice(opensAt)
   if (!/^\{\s*\\+["']/.test(rest)) return null
   const literal = readLiteral(rest.replace(/\\+(["'])/g, '$1'), 0)
   return literal === null ? null : { value: literal.value, endsAt: text.length }
 }
 
-function addMessage(collector: Collector, text: string, depth: number): void {
+const addMessage = (collector: Collector, text: string, depth: number): void => {
   const message = text.slice(0, messageCapChars).trim()
   if (message === '') return
   collector.texts.push({ value: message, depth })
@@ -267,7 +261,7 @@ function addMessage(collector: Collector, text: string, depth: number): void {
   if (prefix !== undefined) collector.named.add(familyOf(prefix) ?? 'gemini')
 }
 
-function parseWhole(text: string): unknown {
+const parseWhole = (text: string): unknown => {
   if (!/^["[{]/.test(text)) return undefined
   try {
     const value: unknown = JSON.parse(text)
@@ -278,6 +272,6 @@ function parseWhole(text: string): unknown {
 }
 
 /** Pages of edges and load balancers: only their status says anything. */
-function looksLikeMarkup(text: string): boolean {
+const looksLikeMarkup = (text: string): boolean => {
   return /^(?:<!doctype|<html|<\?xml|<head|<body|<!--)/i.test(text)
 }

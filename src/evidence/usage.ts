@@ -19,7 +19,7 @@ export interface Usage {
  * Usage of a complete JSON answer; null when it states none. The shape decides; the provider's name only
  * settles the one ambiguity, `input_tokens` without details, where the numbers are the same anyway.
  */
-export function readUsage(provider: string, body: unknown): Usage | null {
+export const readUsage = (provider: string, body: unknown): Usage | null => {
   if (!isObject(body)) return null
   const holders = [body, body['response'], body['message'], body['x_groq']].filter(isObject)
   for (const holder of holders) {
@@ -31,7 +31,7 @@ export function readUsage(provider: string, body: unknown): Usage | null {
 }
 
 /** Usage from the usage object itself; null when it is in no known shape. */
-export function usageOf(provider: string, stated: JsonObject): Usage | null {
+export const usageOf = (provider: string, stated: JsonObject): Usage | null => {
   if ('promptTokenCount' in stated || 'candidatesTokenCount' in stated) return geminiUsage(stated)
   if ('prompt_tokens' in stated) return chatUsage(stated)
   if ('inputTokens' in stated) return converseUsage(stated)
@@ -42,7 +42,7 @@ export function usageOf(provider: string, stated: JsonObject): Usage | null {
   return responsesUsage(stated)
 }
 
-function messagesUsage(stated: JsonObject): Usage {
+const messagesUsage = (stated: JsonObject): Usage => {
   const cacheWriteTokens = count(stated['cache_creation_input_tokens'])
   return {
     inputTokens: count(stated['input_tokens']) + cacheWriteTokens,
@@ -52,7 +52,7 @@ function messagesUsage(stated: JsonObject): Usage {
   }
 }
 
-function responsesUsage(stated: JsonObject): Usage {
+const responsesUsage = (stated: JsonObject): Usage => {
   return {
     inputTokens: count(stated['input_tokens']),
     outputTokens: count(stated['output_tokens']),
@@ -61,7 +61,7 @@ function responsesUsage(stated: JsonObject): Usage {
   }
 }
 
-function chatUsage(stated: JsonObject): Usage {
+const chatUsage = (stated: JsonObject): Usage => {
   const cached = member(stated['prompt_tokens_details'], 'cached_tokens') ?? stated['prompt_cache_hit_tokens']
   return {
     inputTokens: count(stated['prompt_tokens']),
@@ -71,7 +71,7 @@ function chatUsage(stated: JsonObject): Usage {
   }
 }
 
-function geminiUsage(stated: JsonObject): Usage {
+const geminiUsage = (stated: JsonObject): Usage => {
   return {
     inputTokens: count(stated['promptTokenCount']) + count(stated['toolUsePromptTokenCount']),
     outputTokens: count(stated['candidatesTokenCount']) + count(stated['thoughtsTokenCount']),
@@ -80,7 +80,7 @@ function geminiUsage(stated: JsonObject): Usage {
   }
 }
 
-function converseUsage(stated: JsonObject): Usage {
+const converseUsage = (stated: JsonObject): Usage => {
   const cacheWriteTokens = count(stated['cacheWriteInputTokens'])
   return {
     inputTokens: count(stated['inputTokens']) + cacheWriteTokens,
@@ -90,10 +90,10 @@ function converseUsage(stated: JsonObject): Usage {
   }
 }
 
-function member(value: unknown, key: string): unknown {
+const member = (value: unknown, key: string): unknown => {
   return isObject(value) ? value[key] : undefined
 }
 
-function count(value: unknown): number {
+const count = (value: unknown): number => {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : 0
 }

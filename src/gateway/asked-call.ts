@@ -1,24 +1,7 @@
 import type { Call } from '../../machines/index.ts'
-import type { Clock } from '../clock.ts'
 import type { ScopeRunner } from '../host/scope-runner.ts'
-import type { Counters } from './counters.ts'
-import type { TokenEstimator } from './estimator.ts'
-import type { KeptPlaces } from './kept-places.ts'
-import type { LimitReader } from './reading.ts'
-import type { Transport, TransportRequest } from './transport.ts'
+import type { TransportRequest } from './transport.ts'
 import type { Upstream } from './upstreams.ts'
-
-/** What every call of a gateway shares. */
-export interface CallPorts {
-  readonly transport: Transport
-  readonly estimator: TokenEstimator
-  readonly limits: LimitReader
-  readonly counters: Counters
-  readonly clock: Clock
-  readonly places: KeptPlaces
-  /** A body is kept in memory from now on, or (negative) no longer, bytes. */
-  readonly held: (bytes: number) => void
-}
 
 /** What a client asked for, ready to be admitted. */
 export interface AskedCall {

@@ -1,7 +1,7 @@
 /** What the operator may choose: decoded from JSON, every fault named with field, value and range. */
 import { Schema } from 'effect'
 import { InvalidInput, type PolicyInput, parsePolicy } from '../../machines/index.ts'
-import { decodeOrThrow, integer, text } from '../../machines/invalid.ts'
+import { decodeOrThrow, integer, text } from '../../machines/model/invalid.ts'
 import { decodeRules, InvalidRules, type RuleSpec } from '../emulator/index.ts'
 import { builtInUpstreams, reservedNames, type Upstream } from './upstreams.ts'
 import { wires } from './wire.ts'

@@ -1,6 +1,6 @@
 /** A call's place in its scope: asked for, waited for, held as a permit, and left. */
 import { HashMap } from 'effect'
-import { endingOf } from '../../machines/endings.ts'
+import { endingOf } from '../../machines/collections/ended-log.ts'
 import type { Call } from '../../machines/index.ts'
 import type { Clock } from '../clock.ts'
 import { Alarm } from '../host/alarm.ts'

@@ -3,9 +3,10 @@
  * with the event loop free in between. The text equals `JSON.stringify(encodeScope(context))`.
  */
 import { HashMap } from 'effect'
-import { noEndings, rowsOf } from '../../machines/endings.ts'
+import { noEndings, rowsOf } from '../../machines/collections/ended-log.ts'
 import type { ScopeContext } from '../../machines/index.ts'
-import { type EncodedScope, encodeScope } from '../../machines/snapshot.ts'
+import { encodeScope } from '../../machines/snapshot/codec.ts'
+import type { EncodedScope } from '../../machines/snapshot/encoded.ts'
 
 /** Steps of a slice: items taken, compared or written. Together about a millisecond. */
 const sliceSteps = 1_000

@@ -1,6 +1,7 @@
 /** Decisions, events and predictions as sentences: the only place where what is decided becomes prose. */
-import type { Fit, NoFitReason } from '../../machines/fit.ts'
+
 import type { Decision, Reason, ScopeEvent } from '../../machines/index.ts'
+import type { Fit, NoFitReason } from '../../machines/scheduling/fit-prediction.ts'
 
 export const sentences: Readonly<Record<Reason, string>> = {
   open: 'the gate is open and there is room',

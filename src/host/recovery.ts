@@ -7,7 +7,7 @@ import {
   type ScopeContext,
   type ScopeEvent,
 } from '../../machines/index.ts'
-import { restorePolicy } from '../../machines/policy.ts'
+import { restorePolicy } from '../../machines/model/policy.ts'
 import { type Checkpoint, type Journal, JournalCorrupt, type StoredEntry } from '../journal/journal.ts'
 
 /** What an entry's record holds. */

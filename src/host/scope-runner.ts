@@ -97,7 +97,7 @@ export class ScopeRunner implements PermitOwner {
   }
 
   get context(): ScopeContext {
-    return this.#actor.getSnapshot().context.lanes
+    return this.#actor.getSnapshot().context.scope
   }
 
   get actor(): Actor<typeof providerScope> {
@@ -334,7 +334,7 @@ export class ScopeRunner implements PermitOwner {
 }
 
 /** A scope's actor that goes on from what the scope knows. Started, so that it can be fed. */
-export const startScope = (name: string, lanes = contextFrom(name)): Actor<typeof providerScope> => {
-  const from: LiveScope = { status: 'active', lanes }
+export const startScope = (name: string, live = contextFrom(name)): Actor<typeof providerScope> => {
+  const from: LiveScope = { status: 'active', live }
   return createActor(providerScope, { input: { scope: name }, snapshot: from as never }).start()
 }

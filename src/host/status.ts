@@ -1,10 +1,10 @@
-import { nextPrimary, primaryWanted } from '../../machines/admission.ts'
-import { capacityOf } from '../../machines/capacity.ts'
-import { type CeilingInterval, ceilingOf, type Growth } from '../../machines/ceiling.ts'
-import { type Fit, fitOf } from '../../machines/fit.ts'
 import type { Lane, ScopeContext } from '../../machines/index.ts'
-import { boundsOf, trailingTokens } from '../../machines/ramp.ts'
-import { longestInFlight, oldestWaiting } from '../../machines/timeouts.ts'
+import { capacityOf } from '../../machines/limits/capacity.ts'
+import { type CeilingInterval, ceilingAt, type Growth } from '../../machines/limits/ceiling.ts'
+import { boundsOf, trailingTokens } from '../../machines/limits/ramp.ts'
+import { nextPrimary, primaryWanted } from '../../machines/scheduling/admission.ts'
+import { type Fit, fitOf } from '../../machines/scheduling/fit-prediction.ts'
+import { longestInFlight, oldestWaiting } from '../../machines/scheduling/timeouts.ts'
 
 export interface LaneStatus {
   readonly waiting: number
@@ -81,7 +81,7 @@ export const scopeStatus = (context: ScopeContext): ScopeStatus => {
     lastRefusal: ramp.refusal,
     plan: ramp.plan,
     growth: ramp.growth,
-    ceiling: ceilingOf(boundsOf(ramp), at),
+    ceiling: ceilingAt(boundsOf(ramp), at),
     fit: head === null ? null : fitOf(context, head.waiting),
     pacing: context.pacing,
     refusalsByKind: context.refusalsByKind,

@@ -30,7 +30,7 @@ const listedProblems = 1_000
  * Checks every row of the journal in `file`, also while a writer is at work. Throws
  * `JournalTooNew`, or `JournalUnavailable` when there is no journal at `file`.
  */
-export function checkJournal(file: string): JournalCheck {
+export const checkJournal = (file: string): JournalCheck => {
   let tables: OpenTables
   try {
     tables = openTables(file)
@@ -46,7 +46,7 @@ export function checkJournal(file: string): JournalCheck {
   }
 }
 
-function check({ db, path, entries: reader }: OpenTables): JournalCheck {
+const check = ({ db, path, entries: reader }: OpenTables): JournalCheck => {
   const problems: Array<JournalProblem> = []
   const report = (row: string, problem: string) => {
     if (problems.length < listedProblems) problems.push({ row, problem })
@@ -79,11 +79,11 @@ function check({ db, path, entries: reader }: OpenTables): JournalCheck {
 }
 
 /** Answers the highest position that a checkpoint stands for. */
-function checkCheckpoints(
+const checkCheckpoints = (
   store: CheckpointStore,
   scopes: Set<string>,
   report: (row: string, problem: string) => void,
-): number {
+): number => {
   let covered = 0
   for (const row of attempt(() => store.allRows(), [], report)) {
     covered = Math.max(covered, row.position)
@@ -94,7 +94,7 @@ function checkCheckpoints(
 }
 
 /** SQLite's own view of its pages. */
-function pageProblems(db: OpenTables['db']): ReadonlyArray<string> {
+const pageProblems = (db: OpenTables['db']): ReadonlyArray<string> => {
   try {
     const rows = db.prepare('pragma quick_check(20)').all() as Array<{ quick_check: string }>
     return rows.map(({ quick_check: message }) => message).filter((message) => message !== 'ok')
@@ -103,12 +103,12 @@ function pageProblems(db: OpenTables['db']): ReadonlyArray<string> {
   }
 }
 
-function attempt<A>(
+const attempt = <A>(
   work: () => A,
   otherwise: A,
   report: (row: string, problem: string) => void,
   row = 'file',
-): A {
+): A => {
   try {
     return work()
   } catch (error) {
@@ -119,7 +119,7 @@ function attempt<A>(
 }
 
 /** `entries 7`, `entries 7..9`, or `entries 7..` when nothing beyond can be read. */
-export function rangeName(from: number, through: number): string {
+export const rangeName = (from: number, through: number): string => {
   if (through === from) return `entries ${from}`
   return Number.isFinite(through) ? `entries ${from}..${through}` : `entries ${from}..`
 }

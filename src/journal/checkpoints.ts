@@ -149,10 +149,10 @@ export class CheckpointStore {
 }
 
 /** CRC-32 of the whole snapshot, then of what the checkpoint says about it. */
-function seal(snapshotSum: number, scope: string, position: number, at: number): number {
+const seal = (snapshotSum: number, scope: string, position: number, at: number): number => {
   return crc32(`${position} ${at} ${scope}`, snapshotSum)
 }
 
-function isHighSurrogate(unit: number): boolean {
+const isHighSurrogate = (unit: number): boolean => {
   return unit >= 0xd800 && unit <= 0xdbff
 }

@@ -15,7 +15,7 @@ export type Fault =
 const messages = { EIO: 'i/o error', ENOSPC: 'no space left on device' }
 
 /** Runs the faults of this commit at this point: delays the thread, kills the process, or throws as the system would. */
-export function meetFault(faults: ReadonlyArray<Fault>, commit: number, at: FaultPoint): void {
+export const meetFault = (faults: ReadonlyArray<Fault>, commit: number, at: FaultPoint): void => {
   for (const fault of faults) {
     if (fault.commit !== commit || fault.at !== at) continue
     if ('delayMs' in fault) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, fault.delayMs)
@@ -25,11 +25,11 @@ export function meetFault(faults: ReadonlyArray<Fault>, commit: number, at: Faul
 }
 
 /** Whether this commit's sync is to fail: then it must not really happen. */
-export function failsSync(faults: ReadonlyArray<Fault>, commit: number): boolean {
+export const failsSync = (faults: ReadonlyArray<Fault>, commit: number): boolean => {
   return faults.some((fault) => fault.commit === commit && fault.at === 'sync' && !('delayMs' in fault))
 }
 
-function killProcess(): never {
+const killProcess = (): never => {
   process.kill(process.pid, 'SIGKILL')
   // The signal is on its way; nothing more may happen in this thread meanwhile.
   for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)

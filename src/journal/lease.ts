@@ -18,14 +18,14 @@ interface LeaseRow {
 }
 
 /** The process that may write now; undefined when nobody does, or only a dead one. Needs no write access. */
-export function leaseHolder(db: DatabaseSync, nowMs: number): LeaseHolder | undefined {
+export const leaseHolder = (db: DatabaseSync, nowMs: number): LeaseHolder | undefined => {
   const row = readLease(db)
   if (row === undefined || row.expires_at_ms <= nowMs || isKnownDead(row)) return undefined
   return { pid: row.pid, host: row.host, expiresAtMs: row.expires_at_ms }
 }
 
 /** Takes the lease inside the caller's transaction and answers its token. Throws `JournalLocked`. */
-export function takeLease(db: DatabaseSync, path: string, nowMs: number, leaseMs: number): string {
+export const takeLease = (db: DatabaseSync, path: string, nowMs: number, leaseMs: number): string => {
   const holder = leaseHolder(db, nowMs)
   if (holder !== undefined) throw new JournalLocked(path, holder)
   const token = randomUUID()
@@ -40,17 +40,17 @@ export function takeLease(db: DatabaseSync, path: string, nowMs: number, leaseMs
 }
 
 /** Extends the lease. False when it is no longer ours. */
-export function renewLease(db: DatabaseSync, token: string, nowMs: number, leaseMs: number): boolean {
+export const renewLease = (db: DatabaseSync, token: string, nowMs: number, leaseMs: number): boolean => {
   const renewed = db.prepare('update lease set expires_at_ms = ? where token = ?').run(nowMs + leaseMs, token)
   return renewed.changes === 1
 }
 
 /** Gives the lease back, if it is still ours. */
-export function releaseLease(db: DatabaseSync, token: string): void {
+export const releaseLease = (db: DatabaseSync, token: string): void => {
   db.prepare('delete from lease where token = ?').run(token)
 }
 
-function readLease(db: DatabaseSync): LeaseRow | undefined {
+const readLease = (db: DatabaseSync): LeaseRow | undefined => {
   return db.prepare('select pid, host, started, token, expires_at_ms from lease').get() as
     | LeaseRow
     | undefined
@@ -60,7 +60,7 @@ function readLease(db: DatabaseSync): LeaseRow | undefined {
  * True only when the holder is surely gone: its pid on this host is free, or belongs to a process
  * that started at another time (pids are reused; a restarted container is process 1 again).
  */
-function isKnownDead({ pid, host, started }: LeaseRow): boolean {
+const isKnownDead = ({ pid, host, started }: LeaseRow): boolean => {
   if (host !== hostname()) return false
   try {
     process.kill(pid, 0)
@@ -73,7 +73,7 @@ function isKnownDead({ pid, host, started }: LeaseRow): boolean {
 }
 
 /** Tells two processes with one pid apart: start time in clock ticks since boot, where the system says (Linux). */
-function startMark(pid: number): string | undefined {
+const startMark = (pid: number): string | undefined => {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
     // The second field, the command in parentheses, may itself hold spaces and parentheses.

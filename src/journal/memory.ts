@@ -47,7 +47,7 @@ export interface MemoryJournal extends Journal {
 const readBatchEntries = 1_000
 
 /** Opens an empty (or restored) journal in memory. Never fails by itself; `fail` makes it. */
-export function openMemoryJournal(options: MemoryJournalOptions = {}): MemoryJournal {
+export const openMemoryJournal = (options: MemoryJournalOptions = {}): MemoryJournal => {
   return new InMemory(options)
 }
 

@@ -10,7 +10,10 @@ export type JournalSpec = string | Journal
  * Opens the journal that `spec` names. Rejects with `JournalUnavailable` when the path cannot
  * hold one (it names the path and what to do), and as `openSqliteJournal` does.
  */
-export async function openJournal(spec: JournalSpec, options: SqliteJournalOptions = {}): Promise<Journal> {
+export const openJournal = async (
+  spec: JournalSpec,
+  options: SqliteJournalOptions = {},
+): Promise<Journal> => {
   if (typeof spec !== 'string') return spec
   if (spec === ':memory:') return openMemoryJournal()
   if (spec === '') throw new RangeError("journal path must not be empty; pass a file path or ':memory:'")

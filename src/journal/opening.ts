@@ -13,7 +13,7 @@ import {
 const sqlite = { busy: 5, readOnly: 8, corrupt: 11, cannotOpen: 14, notADatabase: 26 }
 
 /** Turns what the system or SQLite said on opening `path` into one of the journal's own errors. */
-export function explainOpening(path: string, error: unknown): Error {
+export const explainOpening = (path: string, error: unknown): Error => {
   if (isOwn(error)) return error
   const folder = dirname(path)
   if (look(folder)?.isDirectory() !== true) {
@@ -55,16 +55,16 @@ export function explainOpening(path: string, error: unknown): Error {
 }
 
 /** Whether SQLite says that the file's pages are damaged. */
-export function isDamage(error: unknown): boolean {
+export const isDamage = (error: unknown): boolean => {
   const code = sqliteCode(error)
   return code === sqlite.corrupt || code === sqlite.notADatabase
 }
 
-export function messageOf(error: unknown): string {
+export const messageOf = (error: unknown): string => {
   return error instanceof Error ? error.message : String(error)
 }
 
-function isOwn(error: unknown): error is Error {
+const isOwn = (error: unknown): error is Error => {
   return (
     error instanceof JournalLocked ||
     error instanceof JournalTooNew ||
@@ -75,16 +75,16 @@ function isOwn(error: unknown): error is Error {
 }
 
 /** Extended codes carry the primary one in their low byte. */
-function sqliteCode(error: unknown): number | undefined {
+const sqliteCode = (error: unknown): number | undefined => {
   if (!(error instanceof Error && 'errcode' in error && typeof error.errcode === 'number')) return undefined
   return error.errcode & 0xff
 }
 
-function systemCode(error: unknown): string {
+const systemCode = (error: unknown): string => {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }
 
-function look(path: string): Stats | undefined {
+const look = (path: string): Stats | undefined => {
   try {
     return statSync(path)
   } catch {

@@ -24,7 +24,7 @@ export interface OpenTables {
  * Opens an existing journal for reading. Rejects with `JournalTooNew`, `JournalCorrupt`, or
  * `JournalUnavailable` when there is none at `file`.
  */
-export async function openSqliteReader(file: string): Promise<JournalReader> {
+export const openSqliteReader = async (file: string): Promise<JournalReader> => {
   const { db, entries, checkpoints } = openTables(file)
   return {
     read: (query) => readAll(entries, query),
@@ -34,7 +34,7 @@ export async function openSqliteReader(file: string): Promise<JournalReader> {
 }
 
 /** As `openSqliteReader`, for those who need the tables themselves. Throws instead of rejecting. */
-export function openTables(file: string): OpenTables {
+export const openTables = (file: string): OpenTables => {
   const path = resolve(file)
   let db: DatabaseSync | undefined
   try {

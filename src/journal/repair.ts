@@ -46,7 +46,7 @@ const commitEntries = 1_000
  *
  * @param nowMs Names the files put aside, epoch ms.
  */
-export function repairJournal(file: string, nowMs = Date.now()): JournalRepair {
+export const repairJournal = (file: string, nowMs = Date.now()): JournalRepair => {
   const path = resolve(file)
   checkJournal(path)
   const old = openDamaged(path)
@@ -74,7 +74,7 @@ export function repairJournal(file: string, nowMs = Date.now()): JournalRepair {
 }
 
 /** Puts a closed, complete journal in the place of `path`, whose lease the caller holds. */
-export function replaceJournal(path: string, fresh: string): void {
+export const replaceJournal = (path: string, fresh: string): void => {
   // A WAL of the old file must not be taken for one of the new.
   rmSync(`${path}-wal`, { force: true })
   rmSync(`${path}-shm`, { force: true })
@@ -99,7 +99,7 @@ interface DamagedJournal {
   readonly token: string | undefined
 }
 
-function openDamaged(path: string): DamagedJournal {
+const openDamaged = (path: string): DamagedJournal => {
   let db: DatabaseSync | undefined
   try {
     db = new DatabaseSync(path, { timeout: 5_000 })
@@ -113,7 +113,7 @@ function openDamaged(path: string): DamagedJournal {
 }
 
 /** A lease that cannot be read protects nobody: no writer can commit without reading it either. */
-function lock(db: DatabaseSync, path: string): string | undefined {
+const lock = (db: DatabaseSync, path: string): string | undefined => {
   try {
     db.exec('begin immediate')
     const token = takeLease(db, path, Date.now(), repairLeaseMs)
@@ -126,11 +126,11 @@ function lock(db: DatabaseSync, path: string): string | undefined {
   }
 }
 
-function unlock({ db, token }: DamagedJournal): void {
+const unlock = ({ db, token }: DamagedJournal): void => {
   if (token !== undefined) releaseLease(db, token)
 }
 
-function untouched({ db, checkpoints }: DamagedJournal): JournalRepair {
+const untouched = ({ db, checkpoints }: DamagedJournal): JournalRepair => {
   const { n } = db.prepare('select count(*) as n from entries').get() as { n: number }
   return {
     repaired: false,
@@ -145,7 +145,7 @@ function untouched({ db, checkpoints }: DamagedJournal): JournalRepair {
 
 type Rebuilt = Pick<JournalRepair, 'kept' | 'movedAside' | 'lostScopes'>
 
-function rebuild(old: DamagedJournal, fresh: string, asidePath: string): Rebuilt {
+const rebuild = (old: DamagedJournal, fresh: string, asidePath: string): Rebuilt => {
   const aside = openAside(asidePath)
   const writer = new JournalWriter(fresh, { leaseMs: repairLeaseMs, keepEntriesMs: 0, faults: [] })
   try {
@@ -175,7 +175,7 @@ interface KeptCheckpoints {
   readonly lost: ReadonlySet<string>
 }
 
-function keepCheckpoints(old: DamagedJournal, writer: JournalWriter, aside: Aside): KeptCheckpoints {
+const keepCheckpoints = (old: DamagedJournal, writer: JournalWriter, aside: Aside): KeptCheckpoints => {
   const newest = new Map<string, number>()
   const bad = new Map<string, number>()
   const dropped = otherwise(() => old.entries.retention().through, Number.MAX_SAFE_INTEGER)
@@ -201,12 +201,12 @@ function keepCheckpoints(old: DamagedJournal, writer: JournalWriter, aside: Asid
   return { kept, moved, last, newest, lost }
 }
 
-function keepEntries(
+const keepEntries = (
   old: DamagedJournal,
   writer: JournalWriter,
   aside: Aside,
   { newest, lost }: KeptCheckpoints,
-): { kept: number; moved: number; last: number } {
+): { kept: number; moved: number; last: number } => {
   const dropped = otherwise(() => old.entries.retention().through, Number.MAX_SAFE_INTEGER)
   const [firstBad, lastBad] = damagedRange(old, dropped)
   let batch: Array<StoredEntry> = []
@@ -241,7 +241,7 @@ function keepEntries(
 }
 
 /** First and last damaged position; both Infinity when there is none. */
-function damagedRange(old: DamagedJournal, dropped: number): readonly [first: number, last: number] {
+const damagedRange = (old: DamagedJournal, dropped: number): readonly [first: number, last: number] => {
   let first = Number.POSITIVE_INFINITY
   let last = Number.POSITIVE_INFINITY
   let below = 0
@@ -259,7 +259,7 @@ function damagedRange(old: DamagedJournal, dropped: number): readonly [first: nu
   return [1, Number.isFinite(first) ? last : dropped]
 }
 
-function load(store: CheckpointStore, row: CheckpointRow): Checkpoint | Error {
+const load = (store: CheckpointStore, row: CheckpointRow): Checkpoint | Error => {
   try {
     return store.load(row)
   } catch (error) {
@@ -268,7 +268,7 @@ function load(store: CheckpointStore, row: CheckpointRow): Checkpoint | Error {
   }
 }
 
-function otherwise<A>(work: () => A, fallback: A): A {
+const otherwise = <A>(work: () => A, fallback: A): A => {
   try {
     return work()
   } catch (error) {
@@ -283,7 +283,7 @@ interface Aside {
   readonly close: () => void
 }
 
-function openAside(path: string): Aside {
+const openAside = (path: string): Aside => {
   const file = openSync(path, 'wx', 0o600)
   return {
     write: (line) => writeSync(file, `${JSON.stringify(line)}\n`),

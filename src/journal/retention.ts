@@ -58,13 +58,13 @@ export class CompactionRun {
   }
 }
 
-function dropCovered(
+const dropCovered = (
   db: DatabaseSync,
   path: string,
   from: number,
   through: number,
   floors: ReadonlyMap<string, number>,
-): number {
+): number => {
   const mark = db.prepare('select through, kept from retention').get() as { through: number; kept: number }
   const newlyPassed = Math.max(0, through - mark.through)
   checkComplete(db, path, mark.through, through)
@@ -84,7 +84,7 @@ function dropCovered(
 }
 
 /** A row that is already missing must not pass for one that was dropped. Throws `JournalCorrupt`. */
-function checkComplete(db: DatabaseSync, path: string, after: number, through: number): void {
+const checkComplete = (db: DatabaseSync, path: string, after: number, through: number): void => {
   if (through <= after) return
   const { n } = db
     .prepare('select count(*) as n from entries where position > ? and position <= ?')

@@ -6,7 +6,7 @@ import { messageOf } from './opening.ts'
 import type { ReadSlice } from './wire.ts'
 
 /** CRC-32 over all that a row says. Finds damage, not forgery. */
-export function entryChecksum(position: number, at: number, scope: string, record: string): number {
+export const entryChecksum = (position: number, at: number, scope: string, record: string): number => {
   return crc32(`${position} ${at} ${scope}\n${record}`)
 }
 
@@ -216,17 +216,17 @@ export function* scanEntries(db: DatabaseSync, dropped: number): Generator<Scann
 const badChecksum = 'its checksum does not fit its content'
 
 /** `entry` is absent when the row is not what was written. */
-function checkRow([position, at, scope, record, checksum]: Row): {
+const checkRow = ([position, at, scope, record, checksum]: Row): {
   readonly position: number
   readonly entry?: StoredEntry
-} {
+} => {
   const isWellFormed = typeof at === 'number' && typeof scope === 'string' && typeof record === 'string'
   if (!isWellFormed || entryChecksum(position, at, scope, record) !== checksum) return { position }
   return { position, entry: { position, at, scope, record } }
 }
 
 /** Runs `work` on one state of the database, whatever a writer does meanwhile. */
-export function inReadTransaction<A>(db: DatabaseSync, work: () => A): A {
+export const inReadTransaction = <A>(db: DatabaseSync, work: () => A): A => {
   if (db.isTransaction) return work()
   db.exec('begin')
   try {
@@ -236,7 +236,7 @@ export function inReadTransaction<A>(db: DatabaseSync, work: () => A): A {
   }
 }
 
-function positionOf(statement: StatementSync): number {
+const positionOf = (statement: StatementSync): number => {
   const row = statement.get() as { position: number | null } | undefined
   return row?.position ?? 0
 }

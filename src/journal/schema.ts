@@ -67,7 +67,7 @@ export const schemaVersion = migrations.length
  * The file's schema version; 0 when it is empty. Throws `JournalTooNew`, and `JournalUnavailable`
  * when the file is a database of another program.
  */
-export function readVersion(db: DatabaseSync, path: string, supported = schemaVersion): number {
+export const readVersion = (db: DatabaseSync, path: string, supported = schemaVersion): number => {
   const application = pragmaNumber(db, 'application_id')
   const version = pragmaNumber(db, 'user_version')
   if (application === applicationId) {
@@ -89,7 +89,7 @@ export function readVersion(db: DatabaseSync, path: string, supported = schemaVe
  * Brings the file to the newest of `steps` inside the caller's transaction, and answers the
  * version it had before. A step that throws leaves the file as it was once the caller rolls back.
  */
-export function migrate(db: DatabaseSync, path: string, steps = migrations): number {
+export const migrate = (db: DatabaseSync, path: string, steps = migrations): number => {
   const before = readVersion(db, path, steps.length)
   for (const step of steps.slice(before)) {
     db.exec(step.sql)
@@ -99,7 +99,7 @@ export function migrate(db: DatabaseSync, path: string, steps = migrations): num
   return before
 }
 
-function pragmaNumber(db: DatabaseSync, name: 'application_id' | 'user_version'): number {
+const pragmaNumber = (db: DatabaseSync, name: 'application_id' | 'user_version'): number => {
   const row = db.prepare(`pragma ${name}`).get() as Record<string, number>
   return row[name]!
 }

@@ -23,10 +23,10 @@ export interface SqliteJournalOptions {
 }
 
 /** Throws RangeError for a bad option; rejects with what `explainOpening` says of the path. */
-export async function startWorker(
+export const startWorker = async (
   path: string,
   options: SqliteJournalOptions,
-): Promise<{ readonly worker: Worker; readonly last: number }> {
+): Promise<{ readonly worker: Worker; readonly last: number }> => {
   const start: WorkerStart = {
     path,
     writer: {
@@ -51,7 +51,7 @@ export async function startWorker(
  * The first message says how opening went. Its listeners are removed one by one:
  * `removeAllListeners` would also remove Node's own, and no message would come any more.
  */
-function opened(worker: Worker, path: string): Promise<number> {
+const opened = (worker: Worker, path: string): Promise<number> => {
   return new Promise((resolve, reject) => {
     const settle = (outcome: () => void) => {
       worker.off('message', onMessage)
@@ -72,7 +72,7 @@ function opened(worker: Worker, path: string): Promise<number> {
   })
 }
 
-function atLeast(name: string, value: number, least: number): number {
+const atLeast = (name: string, value: number, least: number): number => {
   if (value >= least) return value
   throw new RangeError(`${name} must be at least ${least}, got ${value}`)
 }

@@ -45,10 +45,10 @@ const earlyEntries = 64
  * Opens or creates the journal in `file`. Rejects with `JournalLocked`, `JournalTooNew`,
  * `JournalUnavailable`, `JournalCorrupt` or `JournalFailure`; nothing stays open then.
  */
-export async function openSqliteJournal(
+export const openSqliteJournal = async (
   file: string,
   options: SqliteJournalOptions = {},
-): Promise<SqliteJournal> {
+): Promise<SqliteJournal> => {
   const path = resolve(file)
   const { worker, last } = await startWorker(path, options)
   return new WorkerJournal(path, worker, last)

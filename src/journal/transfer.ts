@@ -70,10 +70,10 @@ export async function* exportJournal(file: string): AsyncGenerator<string> {
  * of, whole or not at all. Rejects with `JournalImportError` that names the line,
  * `JournalUnavailable` when the journal there is not empty, `JournalLocked` when it is in use.
  */
-export async function importJournal(
+export const importJournal = async (
   file: string,
   lines: AsyncIterable<string> | Iterable<string>,
-): Promise<{ readonly entries: number; readonly checkpoints: number }> {
+): Promise<{ readonly entries: number; readonly checkpoints: number }> => {
   const path = resolve(file)
   const target = openEmpty(path)
   const fresh = `${path}.importing-${process.pid}`
@@ -96,7 +96,7 @@ export async function importJournal(
   }
 }
 
-function openEmpty(path: string): JournalWriter {
+const openEmpty = (path: string): JournalWriter => {
   let writer: JournalWriter | undefined
   try {
     writer = new JournalWriter(path, writerOptions)
@@ -239,14 +239,14 @@ type Line =
   | { readonly entry: StoredEntry }
   | { readonly end: { readonly checkpoints: number; readonly entries: number } }
 
-function line(value: Line): string {
+const line = (value: Line): string => {
   return `${JSON.stringify(value)}\n`
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
+const isObject = (value: unknown): value is Record<string, unknown> => {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function isPosition(value: unknown): value is number {
+const isPosition = (value: unknown): value is number => {
   return Number.isSafeInteger(value) && (value as number) >= 0
 }

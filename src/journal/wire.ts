@@ -25,7 +25,7 @@ export interface PackedEntries {
 
 const cellsPerEntry = 4
 
-export function packEntries(entries: ReadonlyArray<StoredEntry>): PackedEntries {
+export const packEntries = (entries: ReadonlyArray<StoredEntry>): PackedEntries => {
   const cells = new Float64Array(entries.length * cellsPerEntry)
   const scopes: Array<string> = []
   const indexes = new Map<string, number>()
@@ -47,7 +47,7 @@ export function packEntries(entries: ReadonlyArray<StoredEntry>): PackedEntries 
   return { cells, scopes, text: records.join('') }
 }
 
-export function unpackEntries({ cells, scopes, text }: PackedEntries): Array<StoredEntry> {
+export const unpackEntries = ({ cells, scopes, text }: PackedEntries): Array<StoredEntry> => {
   const entries: Array<StoredEntry> = []
   let offset = 0
   for (let cell = 0; cell < cells.length; cell += cellsPerEntry) {
@@ -128,7 +128,7 @@ export interface WireError {
 }
 
 /** Any error of the worker as data; what is not one of the journal's own errors becomes a `JournalFailure` of `operation`. */
-export function toWire(error: unknown, path: string, operation: string): WireError {
+export const toWire = (error: unknown, path: string, operation: string): WireError => {
   if (error instanceof JournalCorrupt) {
     return { tag: error._tag, path: error.path, detail: error.row, remedy: error.problem }
   }
@@ -158,7 +158,7 @@ export function toWire(error: unknown, path: string, operation: string): WireErr
   return { tag: 'JournalFailure', path, detail: operation, cause: plainCause(error) }
 }
 
-export function fromWire(error: WireError): Error {
+export const fromWire = (error: WireError): Error => {
   const { path, detail, remedy = '' } = error
   switch (error.tag) {
     case 'JournalCorrupt':
@@ -174,13 +174,13 @@ export function fromWire(error: WireError): Error {
   }
 }
 
-function plainCause(cause: unknown): { message: string; code?: string } {
+const plainCause = (cause: unknown): { message: string; code?: string } => {
   if (!(cause instanceof Error)) return { message: String(cause) }
   const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : undefined
   return code === undefined ? { message: cause.message } : { message: cause.message, code }
 }
 
-function systemError({ cause }: WireError): Error {
+const systemError = ({ cause }: WireError): Error => {
   const error = new Error(cause?.message ?? 'unknown')
   return cause?.code === undefined ? error : Object.assign(error, { code: cause.code })
 }

@@ -212,7 +212,7 @@ const pageBytes = 4_096
 const rowOverheadBytes = 24
 
 /** SQLite gives the WAL and its index the mode of the main file, so only that one must be made private. */
-function createPrivately(path: string): void {
+const createPrivately = (path: string): void => {
   try {
     closeSync(openSync(path, 'wx', 0o600))
   } catch (error) {

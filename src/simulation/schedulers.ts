@@ -51,7 +51,7 @@ export const laneScheduler = (
   const calls = new Map<string, SimulatedCall>()
   const aborts = new Map<string, () => void>()
   const actor = createActor(providerScope, { input: { scope: 'simulated' } })
-  const context = () => actor.getSnapshot().context.lanes
+  const context = () => actor.getSnapshot().context.scope
   let armedAtMs = Number.POSITIVE_INFINITY
 
   const tell = (event: ScopeEvent): void => {

@@ -96,7 +96,7 @@ export const openCore = (
   let running = ''
   const send = (event: ScopeEvent): void => {
     actor.send(event)
-    for (const { verdict, callId } of actor.getSnapshot().context.lanes.decisions)
+    for (const { verdict, callId } of actor.getSnapshot().context.scope.decisions)
       if (verdict === 'admit' || verdict === 'release') running = callId
   }
   const submit = (): void => {

@@ -98,7 +98,7 @@ export const writeHistory = (path: string, events: number, entriesPerCommit = 1_
   const tell = (event: object): void => {
     const at = startAt + position
     actor.send({ ...event, at } as never)
-    const { decisions } = actor.getSnapshot().context.lanes
+    const { decisions } = actor.getSnapshot().context.scope
     batch.push({
       position: ++position,
       scope: 'long',

@@ -20,7 +20,7 @@ const longHistory = (): { readonly entries: ReadonlyArray<StoredEntry>; readonly
   let decided = 0
   const tell = (event: ScopeEvent) => {
     actor.send(event)
-    const { decisions } = actor.getSnapshot().context.lanes
+    const { decisions } = actor.getSnapshot().context.scope
     decided += decisions.length
     entries.push({
       position: entries.length + 1,
@@ -49,7 +49,7 @@ const longHistory = (): { readonly entries: ReadonlyArray<StoredEntry>; readonly
     const at = startMs + number * 23
     if (number < calls) tell({ type: 'call.submitted', at, call: callOf(number) })
     if (number < ahead) continue
-    const [oldest] = [...actor.getSnapshot().context.lanes.inFlight].map(([callId]) => callId).sort()
+    const [oldest] = [...actor.getSnapshot().context.scope.inFlight].map(([callId]) => callId).sort()
     if (oldest !== undefined) tell({ type: 'call.settled', at: at + 9, callId: oldest, outcome: 'completed' })
   }
   return { entries, decisions: decided }

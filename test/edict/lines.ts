@@ -68,7 +68,7 @@ export const modelGate = asShown([
   ['the table of automatic reserves', 'pools/reserve.test.ts', 'of capacity %i is %i'],
   [
     'rounding is half to even',
-    'machines/policy.test.ts',
+    'machines/model/policy.test.ts',
     'of capacity %i sizes itself to %i: round half to even',
   ],
   [
@@ -134,12 +134,12 @@ export const modelGate = asShown([
   ],
   [
     'beat: that bound is reached and never passed, whatever the sizes of calls',
-    'machines/starvation.test.ts',
+    'machines/scheduling/starvation.test.ts',
     'whatever the sizes of calls and the weight of their principal, none waits longer than the bound',
   ],
   [
     'beat: capacity changes in place',
-    'machines/capacity.test.ts',
+    'machines/limits/capacity.test.ts',
     'there and back is as it was: there is one gate, not two',
   ],
   [
@@ -329,7 +329,7 @@ export const leases = asShown([
   ],
 ])
 
-const pacing = 'machines/pacing.test.ts'
+const pacing = 'machines/limits/pacing.test.ts'
 
 export const claimPacing = asShown([
   [
@@ -387,7 +387,7 @@ export const claimPacing = asShown([
   ['beat: survives a restart', pacing, 'still waits after a restart, exactly as long'],
 ])
 
-const qos = 'machines/qos.test.ts'
+const qos = 'machines/scheduling/qos.test.ts'
 
 export const engineQos = asShown([
   [
@@ -424,12 +424,12 @@ export const engineQos = asShown([
   ],
   [
     'plan order',
-    'machines/waiting-order.test.ts',
+    'machines/scheduling/waiting-order.test.ts',
     'is by class, then by deadline, none last, then by arrival',
   ],
   [
     'soak of 32: interactive within 5 ms at p99 and at most 2 % shed, while ingest is shed',
-    'machines/qos-soak.test.ts',
+    'machines/scheduling/qos-soak.test.ts',
     'lets interactive in within 5 ms at p99 and sheds at most 2 in 100 of it, while ingest is shed (seed %i)',
   ],
   [

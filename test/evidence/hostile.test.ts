@@ -1,12 +1,12 @@
 /** Whatever an answer holds: no throw, one well-formed evidence, a bounded amount of work. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { evidenceKinds, evidenceScopes } from '../../machines/evidence.ts'
+import { evidenceKinds, evidenceScopes } from '../../machines/model/evidence.ts'
 import { readEvidence } from '../../src/evidence/classify.ts'
 import { classify, classifyFile, type Evidence, type ProviderAnswer } from '../../src/evidence/index.ts'
 import { textCapChars, unwrap, visitCap } from '../../src/evidence/unwrap.ts'
 
-function expectWellFormed({ kind, scope, retryable, retryAfterMs, facts }: Evidence): void {
+const expectWellFormed = ({ kind, scope, retryable, retryAfterMs, facts }: Evidence): void => {
   expect(evidenceKinds).toContain(kind)
   expect(evidenceScopes).toContain(scope)
   expect(typeof retryable).toBe('boolean')
@@ -166,7 +166,7 @@ const cyclic: Record<string, unknown> = { message: 'Overloaded', status: 'error'
 cyclic['error'] = cyclic
 cyclic['details'] = [cyclic, cyclic]
 
-function nested(depth: number): unknown {
+const nested = (depth: number): unknown => {
   let value: unknown = { message: 'Overloaded' }
   for (let level = 0; level < depth; level++) value = { error: value }
   return value

@@ -5,11 +5,11 @@ import { classify } from '../../src/evidence/index.ts'
 const receivedAt = '2031-03-05T12:00:00.000Z'
 const sentence = "This request would exceed your organization's rate limit of 7,000 input tokens per minute."
 
-function waitOf(
+const waitOf = (
   headers: Record<string, string>,
   message = sentence,
   more: Record<string, unknown> = {},
-): number | null {
+): number | null => {
   const body = { type: 'error', error: { type: 'rate_limit_error', message, ...more } }
   return classify({ provider: 'anthropic', status: 429, headers, body, receivedAt }).retryAfterMs
 }

@@ -5,7 +5,7 @@ import { eventCapBytes, makeStreamReader } from '../../src/evidence/index.ts'
 
 const encoder = new TextEncoder()
 
-function event(name: string, data: unknown): string {
+const event = (name: string, data: unknown): string => {
   return `${name === '' ? '' : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`
 }
 

@@ -4,11 +4,11 @@ import { makeStreamReader, type StreamReader } from '../../src/evidence/index.ts
 
 const encoder = new TextEncoder()
 
-function event(name: string, data: unknown): string {
+const event = (name: string, data: unknown): string => {
   return `${name === '' ? '' : `event: ${name}\n`}data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`
 }
 
-function read(provider: string, text: string): StreamReader {
+const read = (provider: string, text: string): StreamReader => {
   const reader = makeStreamReader(provider)
   reader.push(encoder.encode(text))
   return reader

@@ -71,7 +71,7 @@ it('its persisted snapshot is plain JSON and goes on where it stopped', () => {
 
   const restored = createActor(providerScope, { input: { scope: '' }, snapshot: JSON.parse(saved) }).start()
   expect(restored.getSnapshot().value).toBe('primaryPending')
-  expect(wakeAt(restored.getSnapshot().context.lanes)).toBe(32_000)
+  expect(wakeAt(restored.getSnapshot().context.scope)).toBe(32_000)
   restored.send({ type: 'call.settled', at: 3_000, callId: 'compression', outcome: 'completed' })
   expect(restored.getSnapshot().value).toEqual({ quietRamp: 'admitting' })
 })

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { History, HistoryDropped } from '../../inspector/history.ts'
 import { Track } from '../../inspector/page/src/model/track.ts'
-import { encodeScope } from '../../machines/snapshot.ts'
+import { encodeScope } from '../../machines/snapshot/codec.ts'
 import { openHost } from '../../src/index.ts'
 import { openMemoryJournal } from '../../src/journal/memory.ts'
 import { openStory, scope, settle, tellStory } from './story.ts'

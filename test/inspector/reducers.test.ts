@@ -7,7 +7,7 @@ import { formatPlace, home, parsePlace } from '../../inspector/page/src/model/pl
 import { Track } from '../../inspector/page/src/model/track.ts'
 import type { EntryFrame } from '../../inspector/protocol.ts'
 import { scopeRow } from '../../inspector/row.ts'
-import { encodeScope } from '../../machines/snapshot.ts'
+import { encodeScope } from '../../machines/snapshot/codec.ts'
 import { entriesOf, openStory, type Story, scope, startMs, tellStory } from './story.ts'
 
 const nothing = { base: { scope, position: 0, at: 0, snapshot: null }, earlier: 0, later: 0 }

@@ -19,7 +19,7 @@ import {
   inspectJournal,
   makeInspector,
 } from '../../inspector/server.ts'
-import { encodeScope } from '../../machines/snapshot.ts'
+import { encodeScope } from '../../machines/snapshot/codec.ts'
 import { explainCall } from '../../src/host/explain.ts'
 import { openStory, type Story, scope, settle, tellStory } from './story.ts'
 

@@ -166,7 +166,7 @@ describe('an XState app that streams in', () => {
   })
 })
 
-function deep(levels: number): unknown {
+const deep = (levels: number): unknown => {
   return levels === 0 ? 'bottom' : { level: deep(levels - 1) }
 }
 

@@ -22,12 +22,12 @@ export interface WriterProcess {
   readonly ended: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>
 }
 
-export function startWriter(
+export const startWriter = (
   path: string,
   mode: 'hold' | 'flood' | 'leave' | 'idle',
   options: SqliteJournalOptions = {},
   onLine: (line: Said, child: ChildProcess) => void = () => {},
-): WriterProcess {
+): WriterProcess => {
   const script = fileURLToPath(new URL('./writer-process.ts', import.meta.url))
   const child = spawn(process.execPath, [script, path, mode, JSON.stringify(options)], {
     stdio: ['ignore', 'pipe', 'inherit'],

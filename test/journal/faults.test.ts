@@ -97,7 +97,7 @@ describe('a disk that fails', () => {
 })
 
 /** Every position in a journal that a process left behind, checked to be 1, 2, 3, ... */
-async function survivors(path: string): Promise<number> {
+const survivors = async (path: string): Promise<number> => {
   const journal = await openSqliteJournal(path)
   const entries = await readAll(journal)
   expect(entries.map(({ position }) => position)).toEqual(entries.map((_, index) => index + 1))

@@ -12,28 +12,32 @@ import type {
 } from '../../src/journal/journal.ts'
 
 /** A path for a journal in a folder that goes when the test ends. */
-export function temporaryPath(): string {
+export const temporaryPath = (): string => {
   const folder = mkdtempSync(join(tmpdir(), 'rightofway-journal-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   return join(folder, 'lanes.db')
 }
 
-export function entry(n: number, scope = 'emulated/ab12/opus'): JournalEntry {
+export const entry = (n: number, scope = 'emulated/ab12/opus'): JournalEntry => {
   return { scope, at: 1_700_000_000_000 + n, record: JSON.stringify({ event: { n }, decisions: [] }) }
 }
 
 /** Appends `count` entries, numbered from 1, to scopes in turn, and waits until they are durable. */
-export async function fill(journal: Journal, count: number, scopes = ['emulated/ab12/opus']): Promise<void> {
+export const fill = async (
+  journal: Journal,
+  count: number,
+  scopes = ['emulated/ab12/opus'],
+): Promise<void> => {
   const heard = listen(journal)
   let last = 0
   for (let n = 1; n <= count; n++) last = journal.append(entry(n, scopes[n % scopes.length]!))
   await heard.durable(last)
 }
 
-export async function readAll(
+export const readAll = async (
   journal: Pick<Journal, 'read'>,
   query?: ReadQuery,
-): Promise<ReadonlyArray<StoredEntry>> {
+): Promise<ReadonlyArray<StoredEntry>> => {
   const entries: Array<StoredEntry> = []
   for await (const batch of journal.read(query)) entries.push(...batch)
   return entries
@@ -48,7 +52,7 @@ export interface Heard {
 }
 
 /** Listens to a journal and keeps all that it says. */
-export function listen(journal: Journal): Heard {
+export const listen = (journal: Journal): Heard => {
   const told: Array<number> = []
   const failures: Array<JournalFailure> = []
   const failed = Promise.withResolvers<JournalFailure>()

@@ -11,10 +11,10 @@ import { startWriter } from './child.ts'
 import { entry, fill, listen, readAll, temporaryPath } from './fixture.ts'
 
 /** Changes the lease row behind the journal's back. */
-function changeLease(
+const changeLease = (
   path: string,
   change: { pid?: number; host?: string; started?: string; expires?: number },
-) {
+) => {
   const db = new DatabaseSync(path)
   const { pid = null, host = null, started = null, expires = null } = change
   db.prepare(
@@ -25,7 +25,7 @@ function changeLease(
 }
 
 /** A journal whose writer went without a word. */
-async function abandoned(path: string): Promise<void> {
+const abandoned = async (path: string): Promise<void> => {
   const child = startWriter(path, 'hold')
   await child.hears(({ durable }) => durable === 10)
   child.process.kill('SIGKILL')

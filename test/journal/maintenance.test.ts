@@ -12,9 +12,9 @@ import { exportJournal, importJournal, JournalImportError } from '../../src/jour
 import { entry, fill, listen, readAll, temporaryPath } from './fixture.ts'
 
 /** A closed journal of 3,000 entries of scopes a, b, c in turn, with checkpoints of `a`. */
-async function madeJournal(
+const madeJournal = async (
   checkpoints: ReadonlyArray<[scope: string, position: number]> = [],
-): Promise<string> {
+): Promise<string> => {
   const path = temporaryPath()
   const journal = await openSqliteJournal(path, { keepEntriesMs: Number.MAX_SAFE_INTEGER })
   await fill(journal, 3_000, ['c', 'a', 'b'])
@@ -25,21 +25,21 @@ async function madeJournal(
   return path
 }
 
-function sql(path: string, statement: string): void {
+const sql = (path: string, statement: string): void => {
   const db = new DatabaseSync(path)
   db.exec(statement)
   db.close()
 }
 
 /** Overwrites the page of the main file that holds this text. */
-function damagePage(path: string, text: string): void {
+const damagePage = (path: string, text: string): void => {
   const bytes = readFileSync(path)
   const page = Math.floor(bytes.indexOf(text) / 4_096)
   bytes.fill(0xff, page * 4_096, page * 4_096 + 64)
   writeFileSync(path, bytes)
 }
 
-async function positions(path: string): Promise<ReadonlyArray<number>> {
+const positions = async (path: string): Promise<ReadonlyArray<number>> => {
   const reader = await openSqliteReader(path)
   try {
     return (await readAll(reader)).map(({ position }) => position)
@@ -300,7 +300,7 @@ describe('repair', () => {
   })
 })
 
-async function exported(path: string): Promise<Array<string>> {
+const exported = async (path: string): Promise<Array<string>> => {
   const lines: Array<string> = []
   for await (const line of exportJournal(path)) lines.push(line)
   return lines

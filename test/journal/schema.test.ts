@@ -21,7 +21,7 @@ const broken: Migration = {
   sql: 'drop table entries; nonsense',
 }
 
-async function madeJournal(): Promise<string> {
+const madeJournal = async (): Promise<string> => {
   const path = temporaryPath()
   const journal = await openSqliteJournal(path)
   await fill(journal, 3)
@@ -29,7 +29,7 @@ async function madeJournal(): Promise<string> {
   return path
 }
 
-function migrated(path: string, steps: ReadonlyArray<Migration>): number {
+const migrated = (path: string, steps: ReadonlyArray<Migration>): number => {
   const db = new DatabaseSync(path)
   try {
     db.exec('begin immediate')

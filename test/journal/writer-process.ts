@@ -12,11 +12,11 @@ import { openSqliteJournal, type SqliteJournalOptions } from '../../src/journal/
 
 const [path = '', mode = '', options = '{}'] = process.argv.slice(2)
 
-function say(line: object): void {
+const say = (line: object): void => {
   writeSync(1, `${JSON.stringify(line)}\n`)
 }
 
-function entry(n: number): JournalEntry {
+const entry = (n: number): JournalEntry => {
   return { scope: `scope ${n % 3}`, at: n, record: JSON.stringify({ event: { n, text: 'x'.repeat(200) } }) }
 }
 

@@ -71,7 +71,7 @@ export class Story {
   }
 
   get context(): ScopeContext {
-    return this.actor.getSnapshot().context.lanes
+    return this.actor.getSnapshot().context.scope
   }
 
   get state(): ScopeContext['state'] {

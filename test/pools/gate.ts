@@ -25,7 +25,7 @@ export class Gate {
   }
 
   get context(): ScopeContext {
-    return this.#actor.getSnapshot().context.lanes
+    return this.#actor.getSnapshot().context.scope
   }
 
   /** When the gate wants to be told the time, milliseconds from now; null when only an event changes anything. */

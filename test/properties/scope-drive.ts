@@ -208,7 +208,7 @@ export class Drive {
   }
 
   get context(): ScopeContext {
-    return this.actor.getSnapshot().context.lanes
+    return this.actor.getSnapshot().context.scope
   }
 
   tell(event: ScopeEvent): ReadonlyArray<Decision> {

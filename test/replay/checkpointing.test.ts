@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { advance, type Call, contextFrom, parsePolicy, type ScopeEvent } from '../../machines/index.ts'
-import { encodeScope } from '../../machines/snapshot.ts'
+import { encodeScope } from '../../machines/snapshot/codec.ts'
 import { snapshotSize, snapshotSlices, snapshotText } from '../../src/host/checkpointing.ts'
 import { Kernel } from '../../src/host/kernel.ts'
 import { ManualClock } from '../../src/index.ts'

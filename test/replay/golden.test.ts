@@ -1,7 +1,7 @@
 /** Golden journals: what was decided once goes on being decided, and gives the same state to the byte. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { encodeScope } from '../../machines/snapshot.ts'
+import { encodeScope } from '../../machines/snapshot/codec.ts'
 import { Kernel } from '../../src/host/kernel.ts'
 import { differenceText, replayScopes } from '../../src/host/replay.ts'
 import { ManualClock } from '../../src/index.ts'

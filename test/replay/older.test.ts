@@ -1,8 +1,8 @@
 /** A journal of an older version, which knew fewer fields of a policy, goes on as if nothing had been added. */
 import { describe, expect, it } from 'vitest'
 import { parsePolicy } from '../../machines/index.ts'
-import { emptyRamp } from '../../machines/ramp.ts'
-import { decodeScope, encodeScope } from '../../machines/snapshot.ts'
+import { emptyRamp } from '../../machines/limits/ramp.ts'
+import { decodeScope, encodeScope } from '../../machines/snapshot/codec.ts'
 import { Kernel } from '../../src/host/kernel.ts'
 import { replayScopes } from '../../src/host/replay.ts'
 import { ManualClock } from '../../src/index.ts'

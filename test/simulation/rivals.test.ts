@@ -2,7 +2,7 @@ import Bottleneck from 'bottleneck'
 import PQueue from 'p-queue'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { makeProvider, type RuleSpec } from '../../src/emulator/index.ts'
-import { type Contender, type Ground, rankOf } from '../../src/simulation/arena/ground.ts'
+import { type Contender, type Ground, priorityRankOf } from '../../src/simulation/arena/ground.ts'
 import { canAdmit, edictReserve } from '../../src/simulation/arena/rivals/edict-gate.ts'
 import { bottleneckPriority, pQueuePriority } from '../../src/simulation/arena/rivals/priority-queues.ts'
 import { patientRetries, sendRetrying, waitBeforeRetry } from '../../src/simulation/arena/rivals/retrying.ts'
@@ -37,7 +37,7 @@ const realPQueue: Contender = ({ world, scenario, random }) => {
           new Promise<void>((resolve) => {
             sendRetrying(world, call, { bounds: sdkRetries, random, jitter: 0.25, over: resolve })
           }),
-        { priority: -rankOf(call) },
+        { priority: -priorityRankOf(call) },
       )
     },
   }
@@ -57,7 +57,7 @@ const realBottleneck: Contender = ({ world, scenario, random }) => {
           world.dispatch(call, { accepted: () => {}, completed, refused })
         })
       limiter
-        .schedule({ priority: rankOf(call), id: call.id }, dispatch)
+        .schedule({ priority: priorityRankOf(call), id: call.id }, dispatch)
         .catch(() => world.end(call.id, true))
     },
   }

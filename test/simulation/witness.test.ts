@@ -26,9 +26,9 @@ const watched = (input = {}) => {
   return (fact: object) => {
     const event = { ...fact, at: ++at } as ScopeEvent
     actor.send(event)
-    const { lanes } = actor.getSnapshot().context
-    witness.observe(event, lanes.decisions, lanes)
-    return lanes.decisions.map(({ verdict, reason }) => `${verdict} ${reason}`)
+    const { scope } = actor.getSnapshot().context
+    witness.observe(event, scope.decisions, scope)
+    return scope.decisions.map(({ verdict, reason }) => `${verdict} ${reason}`)
   }
 }
 
@@ -53,10 +53,10 @@ describe('an id that comes again', () => {
     tell({ type: 'call.settled', callId: 'a', outcome: 'completed' })
     tell({ type: 'call.withdrawn', callId: 'a' })
     expect(tell(submit)).toEqual(['reject already-settled'])
-    const lanes = createActor(providerScope, { input: { scope: 'test' } }).getSnapshot().context.lanes
+    const scope = createActor(providerScope, { input: { scope: 'test' } }).getSnapshot().context.scope
     const witness = new Witness(parsePolicy({}))
     const grant = { callId: 'a', verdict: 'admit', reason: 'open', at: 1, state: 'idle' } as const
     const settled = { type: 'call.settled', at: 1, callId: 'a', outcome: 'completed' } as const
-    expect(() => witness.observe(settled, [grant], lanes)).toThrow(InvariantBroken)
+    expect(() => witness.observe(settled, [grant], scope)).toThrow(InvariantBroken)
   })
 })

@@ -10,7 +10,7 @@ const entitlementGate =
 /** Subscription windows, longest first. Their resets are epoch seconds. */
 const subscriptionWindows = ['7d_opus', '7d_sonnet', '7d', '5h'] as const
 
-function read(signal: Signal): Finding | null {
+const read = (signal: Signal): Finding | null => {
   if (entitlementGate.test(signal.text)) return { kind: 'not-capacity', scope: 'model', retryable: false }
   // The sentence about the slope also names a dimension; it must not pass for that dimension's own limit.
   if (/\busage increase rate\b/i.test(signal.text)) return acceleration(signal.text)
@@ -21,7 +21,7 @@ function read(signal: Signal): Finding | null {
 }
 
 /** The allowance of a subscription is used up. It comes back by itself, hours or days later. */
-function subscriptionFinding(signal: Signal): Finding {
+const subscriptionFinding = (signal: Signal): Finding => {
   const prefix = 'anthropic-ratelimit-unified-'
   const window = subscriptionWindows.find(
     (name) => signal.headers.get(`${prefix}${name}-status`) === 'rejected',

@@ -10,7 +10,7 @@ const tokenLimit = /\btoken limit is exceeded\b/i
 const counter = /\bexceeded for (User\w{3,60})/
 const pricingTier = /\bAzure OpenAI\b|\bpricing tier\b|\bswitching to Provisioned Throughput\b/i
 
-function read(signal: Signal): Finding | null {
+const read = (signal: Signal): Finding | null => {
   const { text } = signal
   if (renewedQuota.test(text)) return { kind: 'quota-exhausted', scope: 'credential', retryable: true }
   if (tokenLimit.test(text)) return dimensionFinding(perMinute('tokens'), 'model', {})
@@ -18,7 +18,7 @@ function read(signal: Signal): Finding | null {
   return name === undefined ? null : counterFinding(name)
 }
 
-function counterFinding(name: string): Finding {
+const counterFinding = (name: string): Finding => {
   const scope = name.includes('Model') ? 'model' : 'credential'
   if (name.includes('Concurrent')) return { kind: 'concurrency', scope, retryable: true }
   const noun = name.includes('Token') ? 'tokens' : 'requests'
@@ -29,7 +29,7 @@ function counterFinding(name: string): Finding {
   )
 }
 
-function perMinute(noun: Dimension['noun']): Dimension {
+const perMinute = (noun: Dimension['noun']): Dimension => {
   return { noun, window: 'minute', limit: null }
 }
 

@@ -4,7 +4,7 @@ import { dimensionFinding, readDimension, readTally } from '../dimension.ts'
 /** "Too many tokens, please wait": the noun alone, because the other window says "per day". */
 const tooMany = /\btoo many (tokens|requests)\b,? please wait/i
 
-function read(signal: Signal): Finding | null {
+const read = (signal: Signal): Finding | null => {
   if (/\btoo many connections\b/i.test(signal.text))
     return { kind: 'overloaded', scope: 'model', retryable: true }
   if (!hasCode(signal, /^thrott/) && !tooMany.test(signal.text)) return null

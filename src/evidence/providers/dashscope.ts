@@ -3,7 +3,7 @@ import { dimensionFinding } from '../dimension.ts'
 
 const allocated = /\ballocated quota exceeded\b/i
 
-function read(signal: Signal): Finding | null {
+const read = (signal: Signal): Finding | null => {
   // Its "allocated quota" is a token rate, even under the code that others keep for an empty account.
   if (hasCode(signal, /^throttling_allocation_quota$/) || allocated.test(signal.text)) {
     return dimensionFinding({ noun: 'tokens', window: 'minute', limit: null }, 'model', {})

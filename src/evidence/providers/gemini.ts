@@ -18,7 +18,7 @@ const sharedPool = /\bresource exhausted\b[.,]\s+please try again/i
 /** An allowance that a client program manages and that comes back at a stated time. */
 const renewedQuota = /\bquota will reset after\b/i
 
-function read(signal: Signal): Finding | null {
+const read = (signal: Signal): Finding | null => {
   const { text } = signal
   if (spendRate.test(text)) return { kind: 'unknown-rate-limit', scope: 'credential', retryable: true }
   if (hasCode(signal, /^model_capacity_exhausted$/)) return overload(text, 'model')
@@ -37,12 +37,12 @@ function read(signal: Signal): Finding | null {
   return sharedPool.test(text) ? { kind: 'overloaded', scope: 'model', retryable: true } : null
 }
 
-function rank({ window }: Dimension): number {
+const rank = ({ window }: Dimension): number => {
   return windowOrder.indexOf(window)
 }
 
 /** Violated quotas: from the structured details, else from the metrics that the text names. */
-function violations(signal: Signal): ReadonlyArray<Dimension> {
+const violations = (signal: Signal): ReadonlyArray<Dimension> => {
   const listed = signal.objects.flatMap((object) => {
     const items = Array.isArray(object['violations']) ? object['violations'].slice(0, 24) : []
     return [...items.filter(isObject), ...(typeof object['quota_limit'] === 'string' ? [object] : [])]
@@ -64,7 +64,7 @@ function violations(signal: Signal): ReadonlyArray<Dimension> {
     .filter((each) => each !== null)
 }
 
-function violationOf(violation: JsonObject): Dimension | null {
+const violationOf = (violation: JsonObject): Dimension | null => {
   const id =
     violation['quotaId'] ?? violation['quota_limit'] ?? violation['quotaMetric'] ?? violation['quota_metric']
   const value = violation['quotaValue'] ?? violation['quota_limit_value']
@@ -73,7 +73,7 @@ function violationOf(violation: JsonObject): Dimension | null {
 }
 
 /** A quota's name, in camel case or snake case, holds its noun and its window; Google's default is the minute. */
-function quotaOf(name: string, limit: number | null): Dimension | null {
+const quotaOf = (name: string, limit: number | null): Dimension | null => {
   const words = name.replace(/([a-z])([A-Z])/g, '$1_$2').toLowerCase()
   const window = windowOf(/per[_ -](second|minute|hour|day|month)/.exec(words)?.[1])
   if (/input[_ -]token/.test(words)) return { noun: 'input-tokens', window, limit }
@@ -83,13 +83,13 @@ function quotaOf(name: string, limit: number | null): Dimension | null {
 }
 
 /** The protobuf text form that the Python client prints: `retry_delay { seconds: 38 }`. */
-function textDelayMs(text: string): number | null {
+const textDelayMs = (text: string): number | null => {
   const seconds = parseDecimal(/\bretry_delay \{\s{0,8}seconds: (\d{1,9})/.exec(text)?.[1] ?? '')
   return seconds === null ? null : wholeMs(seconds * 1000)
 }
 
 /** Whether this answer speaks Google's dialect, in which "current quota" is a rate and not money. */
-export function isGoogle(signal: Signal): boolean {
+export const isGoogle = (signal: Signal): boolean => {
   return (
     signal.declared === 'gemini' ||
     signal.named.includes('gemini') ||

@@ -1,6 +1,6 @@
 import type { Finding, ProviderReader, Signal } from '../answer.ts'
 
-function read(signal: Signal): Finding | null {
+const read = (signal: Signal): Finding | null => {
   // A status of Groq's own: the flex tier gives way to everyone else.
   return signal.status === 498 ? { kind: 'overloaded', scope: 'model', retryable: true } : null
 }

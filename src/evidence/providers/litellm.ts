@@ -5,7 +5,7 @@ import { dimensionFinding, readNumber } from '../dimension.ts'
 const cooldown = /\bno deployments available\b/i
 const keyLimit = /\blimit type: (requests|tokens|max_parallel_requests)\b/i
 
-function read(signal: Signal): Finding | null {
+const read = (signal: Signal): Finding | null => {
   if (cooldown.test(signal.text)) return { kind: 'unknown-rate-limit', scope: 'model', retryable: true }
   const name = keyLimit.exec(signal.text)?.[1]?.toLowerCase() ?? crossedCounter(signal.text)
   if (name === 'requests' || name === 'tokens') {
@@ -17,7 +17,7 @@ function read(signal: Signal): Finding | null {
 }
 
 /** An older message lists all counters beside their limits; the one at its limit refused. */
-function crossedCounter(text: string): string | null {
+const crossedCounter = (text: string): string | null => {
   const counters = [
     ['requests', /\bcurrent rpm: (\d{1,15}), rpm limit: (\d{1,15})/],
     ['tokens', /\bcurrent tpm: (\d{1,15}), tpm limit: (\d{1,15})/],

@@ -5,7 +5,7 @@ import { dimensionFinding, dimensionOfAbbreviation, readNumber, readTally } from
 const ceiling = /\bmax(?:imum)?(?: organization)? (concurrency|[RT]P[MD]): {0,2}(\d[\d,]{0,15})/i
 const measured = /\borganization (?:max )?([RT]P[MD])\b/
 
-function read(signal: Signal): Finding | null {
+const read = (signal: Signal): Finding | null => {
   const stated = ceiling.exec(signal.text)
   const limit = readNumber(stated?.[2])
   const facts = limit === null ? readTally(signal.text) : { limit }

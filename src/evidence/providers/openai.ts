@@ -4,7 +4,7 @@ import { dimensionFinding, readDimension, readTally } from '../dimension.ts'
 import { isExhausted } from '../headers.ts'
 import { isRateLimited, readCodes } from '../sentences.ts'
 
-function read(signal: Signal): Finding | null {
+const read = (signal: Signal): Finding | null => {
   // The allowance of a subscription, which comes back at a time that the body states.
   if (hasCode(signal, /^usage_limit_reached$/))
     return { kind: 'quota-exhausted', scope: 'credential', retryable: true }
@@ -19,7 +19,7 @@ function read(signal: Signal): Finding | null {
 }
 
 /** A short message, with the noun only in `type`. Compound models say `compound` and keep the sentence. */
-function typedFinding(signal: Signal): Finding | null {
+const typedFinding = (signal: Signal): Finding | null => {
   const noun = hasCode(signal, /^tokens$/) ? 'tokens' : hasCode(signal, /^requests$/) ? 'requests' : null
   if (noun === null) return null
   const shared = signal.limits.some(

@@ -7,7 +7,7 @@ const freeModels = /\bfree-models-per-(min|minute|day)\b/i
 const modelLimit = /\blimit_([rt]p[md])\b/i
 const upstream = /\brate-limited upstream\b/i
 
-function read(signal: Signal): Finding | null {
+const read = (signal: Signal): Finding | null => {
   // A 402 that clears: the credits are held by calls still running.
   if (hasCode(signal, /in_flight_budget/))
     return { kind: 'concurrency', scope: 'credential', retryable: true }
@@ -23,7 +23,7 @@ function read(signal: Signal): Finding | null {
   return upstream.test(signal.text) ? { kind: 'unknown-rate-limit', scope: 'model', retryable: true } : null
 }
 
-function freeTierWindow(signal: Signal): string | null {
+const freeTierWindow = (signal: Signal): string | null => {
   if (hasCode(signal, /^openrouter_free_\w*(?:daily|day)$/)) return 'day'
   return hasCode(signal, /^openrouter_free_\w*(?:minute|minutely|min|rpm)$/) ? 'minute' : null
 }

@@ -1,7 +1,7 @@
 import { type Finding, hasCode, type ProviderReader, type Signal } from '../answer.ts'
 import { dimensionFinding } from '../dimension.ts'
 
-function read(signal: Signal): Finding | null {
+const read = (signal: Signal): Finding | null => {
   // Dynamic limits are rates per second that rise with steady traffic.
   if (hasCode(signal, /^dynamic_request_limited$/)) {
     return dimensionFinding({ noun: 'requests', window: 'second', limit: null }, 'model', {})

@@ -1,4 +1,4 @@
-import type { EvidenceFacts } from '../../../machines/evidence.ts'
+import type { EvidenceFacts } from '../../../machines/model/evidence.ts'
 import type { Finding, ProviderReader, Signal } from '../answer.ts'
 import { type Dimension, kindOf, readNumber, windowOf, windowOrder } from '../dimension.ts'
 
@@ -10,7 +10,7 @@ interface Tally extends Dimension {
   readonly reached: boolean
 }
 
-function read(signal: Signal): Finding | null {
+const read = (signal: Signal): Finding | null => {
   const tallies = [...signal.text.matchAll(tally)].map(([, noun, window, actual, limit]) =>
     tallyOf(noun, window, actual, limit),
   )
@@ -23,7 +23,7 @@ function read(signal: Signal): Finding | null {
   return { kind: kindOf(binding), scope: 'model', retryable: binding.facts.limit !== 0, facts: binding.facts }
 }
 
-function tallyOf(noun = '', window = '', actualText = '', limitText = ''): Tally {
+const tallyOf = (noun = '', window = '', actualText = '', limitText = ''): Tally => {
   const actual = readNumber(actualText.replace(/[.,]+$/, ''))
   const limit = readNumber(limitText.replace(/[.,]+$/, ''))
   return {

@@ -4,7 +4,7 @@
  */
 import { Schema } from 'effect'
 import { lanes, priorityClasses } from '../../../machines/index.ts'
-import { finite, integer, maxSafe, text } from '../../../machines/invalid.ts'
+import { finite, integer, maxSafe, text } from '../../../machines/model/invalid.ts'
 import { RuleSpec } from '../../emulator/index.ts'
 
 const dayMs = 24 * 60 * 60_000

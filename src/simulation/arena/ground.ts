@@ -21,5 +21,5 @@ export const defaultCapacity = 32
 export const capacityOf = ({ provider }: Scenario): number => provider.concurrency ?? defaultCapacity
 
 /** Lower goes first: auxiliaries last, whatever their class. */
-export const rankOf = (call: SimulatedCall): number =>
+export const priorityRankOf = (call: SimulatedCall): number =>
   call.lane === 'auxiliary' ? priorityRanks.background_ingestion : priorityRanks[call.priorityClass]

@@ -4,7 +4,7 @@
  */
 import { Schema } from 'effect'
 import { InvalidInput, type Lane, laneOfClass, type PriorityClass } from '../../../machines/index.ts'
-import { decodeOrThrow } from '../../../machines/invalid.ts'
+import { decodeOrThrow } from '../../../machines/model/invalid.ts'
 import type { Latency, RuleSpec, Statement } from '../../emulator/index.ts'
 import {
   type Arrival,

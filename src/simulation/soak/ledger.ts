@@ -4,7 +4,7 @@
  */
 import { createHash, type Hash } from 'node:crypto'
 import { defaultPolicy, type ScopeContext } from '../../../machines/index.ts'
-import { encodeScope } from '../../../machines/snapshot.ts'
+import { encodeScope } from '../../../machines/snapshot/codec.ts'
 import { Replayed, readRecord } from '../../host/recovery.ts'
 import type { ScopeRunner } from '../../host/scope-runner.ts'
 import type { StoredEntry } from '../../journal/journal.ts'

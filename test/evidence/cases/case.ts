@@ -1,5 +1,5 @@
 /** Refusals in made-up numbers and names, one per shape that matters, with what each must be read as. */
-import type { EvidenceFacts, EvidenceKind, EvidenceScope } from '../../../machines/evidence.ts'
+import type { EvidenceFacts, EvidenceKind, EvidenceScope } from '../../../machines/model/evidence.ts'
 import type { ProviderAnswer } from '../../../src/evidence/index.ts'
 
 export interface EvidenceCase extends ProviderAnswer {
@@ -15,7 +15,7 @@ export type Reading = readonly [EvidenceKind, EvidenceScope, boolean, number | n
 type Answer = Partial<Omit<ProviderAnswer, 'provider' | 'status'>>
 
 /** `anthropic 429` and the body first, since that is what a reader compares. */
-export function given(says: string, from: string, answer: Answer, reading: Reading): EvidenceCase {
+export const given = (says: string, from: string, answer: Answer, reading: Reading): EvidenceCase => {
   const [provider = '', status = '0'] = from.split(' ')
   const [kind, scope, retryable, retryAfterMs, facts] = reading
   const expected = { kind, scope, retryable, retryAfterMs, ...(facts === undefined ? {} : { facts }) }

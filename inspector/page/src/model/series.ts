@@ -1,6 +1,6 @@
 /** Numbers over time, one sample per entry, and which state the scope was in from when to when. */
 import type { ScopeContext, ScopeEvent } from '../../../../machines/index.ts'
-import { trailingTokens } from '../../../../machines/ramp.ts'
+import { trailingTokens } from '../../../../machines/limits/ramp.ts'
 import { ceilingOf } from '../../../row.ts'
 
 export interface Band {

@@ -5,7 +5,7 @@
  */
 import { sdkRetries } from '../../schedulers.ts'
 import type { SimulatedCall } from '../../world.ts'
-import { type Contender, capacityOf, rankOf } from '../ground.ts'
+import { type Contender, capacityOf, priorityRankOf } from '../ground.ts'
 import { patientRetries, sendRetrying } from './retrying.ts'
 
 /** First come, first served within a priority; the lowest rank first. */
@@ -13,7 +13,7 @@ export class PriorityLine {
   readonly #bands = new Map<number, { calls: SimulatedCall[]; head: number }>()
 
   push(call: SimulatedCall): void {
-    const rank = rankOf(call)
+    const rank = priorityRankOf(call)
     const band = this.#bands.get(rank)
     if (band === undefined) this.#bands.set(rank, { calls: [call], head: 0 })
     else band.calls.push(call)

@@ -1,0 +1,85 @@
+/** What an operator, a turn or a restart does to the context. */
+import { HashMap } from 'effect'
+import { addAll } from '../collections/heap.ts'
+import { declare } from '../limits/budget.ts'
+import { initialCapacity } from '../limits/capacity.ts'
+import { isReady, leaveBacklog } from '../scheduling/fairness.ts'
+import { end, land, reject, returnToPlace } from '../scheduling/lifecycle.ts'
+import { reorderPrimaries } from '../scheduling/primary-order.ts'
+import { adopt } from '../scheduling/shedding.ts'
+import { sweepBy } from '../scheduling/timeouts.ts'
+import { lookup, type Waiting } from '../state/context.ts'
+import type { Draft } from '../state/draft.ts'
+import { correct } from './settlement.ts'
+
+export const beginTurn = (draft: Draft, turnId: string, betweenRounds: 'hold' | 'yield'): void => {
+  const before = lookup(draft.turns, turnId)
+  draft.turns = HashMap.set(draft.turns, turnId, { betweenRounds, beganAt: before?.beganAt ?? draft.at })
+  sweepBy(draft, draft.at + draft.policy.turnTimeoutMs)
+  draft.heldTurns += (betweenRounds === 'hold' ? 1 : 0) - (before?.betweenRounds === 'hold' ? 1 : 0)
+}
+
+export const endTurn = (draft: Draft, turnId: string): void => {
+  const turn = lookup(draft.turns, turnId)
+  if (turn === undefined) return
+  draft.turns = HashMap.remove(draft.turns, turnId)
+  if (turn.betweenRounds === 'hold') draft.heldTurns -= 1
+}
+
+export const changePolicy = (draft: Draft, policy: Draft['policy']): void => {
+  draft.budget = declare(draft.budget, policy.limits, draft.at)
+  const shedsOtherwise = (policy.qos === null) !== (draft.policy.qos === null)
+  draft.policy = policy
+  if (shedsOtherwise) {
+    adopt(draft)
+    reorderPrimaries(draft)
+  }
+  draft.learned = initialCapacity(policy)
+  sweepBy(draft, draft.at)
+}
+
+/** An operator ends the waits. Whether an exhausted quota is back only the provider knows: one call asks first. */
+export const releaseWait = (draft: Draft): void => {
+  const { wait, at } = draft
+  draft.wait = wait?.kind === 'quota-exhausted' ? { ...wait, untilMs: at, probeId: null } : null
+  draft.pacing = {}
+}
+
+/** The host that held the permits is gone: what was not sent returns, what was sent is unknown, what waits needs its owner. */
+export const recover = (draft: Draft): void => {
+  draft.nested = HashMap.empty()
+  draft.unannounced = []
+  const flights = [...HashMap.values(draft.inFlight)].sort((one, other) => one.seq - other.seq)
+  for (const flight of flights) {
+    land(draft, flight)
+    if (flight.stage === 'admitted' || draft.policy.unknownAfterRestart === 'dispatchAgain') {
+      if (flight.stage === 'admitted')
+        correct(draft, flight, { requests: 0, inputTokens: 0, outputTokens: 0 })
+      returnToPlace(draft, flight, 'recovered')
+    } else {
+      draft.counters.unknownOutcomes += 1
+      reject(draft, flight.call.id, 'outcome-unknown')
+      end(draft, flight.call, 'unknown')
+    }
+  }
+  disown(draft)
+}
+
+/** Nobody waits for what waits, until its owner comes back. */
+const disown = (draft: Draft): void => {
+  const untilMs = draft.at + draft.policy.unclaimedExpiryMs
+  const orphans: Waiting[] = []
+  for (const waiting of HashMap.values(draft.waiting)) {
+    if (waiting.unclaimedUntilMs !== null) continue
+    if (waiting.call.lane === 'primary') draft.counts.primaryReady -= isReady(waiting) ? 1 : 0
+    else if (!waiting.urgent) leaveBacklog(draft, waiting.call.principal)
+    orphans.push(waiting)
+  }
+  if (orphans.length > 0) sweepBy(draft, untilMs)
+  const dues = orphans.map(({ call }) => ({ at: untilMs, callId: call.id }))
+  draft.unclaimed = addAll(draft.unclaimed, dues)
+  // One map for all of them: a new one for each costs as much as all the rest of a recovery.
+  draft.waiting = HashMap.mutate(draft.waiting, (map) => {
+    for (const one of orphans) HashMap.set(map, one.call.id, { ...one, unclaimedUntilMs: untilMs })
+  })
+}

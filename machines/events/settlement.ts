@@ -1,0 +1,165 @@
+/** A dispatch is answered: what that does to the call, to the budget and to what is known of the provider. */
+import { HashMap } from 'effect'
+import { leavesAt } from '../collections/usage-window.ts'
+import { charge, learn } from '../limits/budget.ts'
+import { capacityOf, grown, shrunk } from '../limits/capacity.ts'
+import * as pacing from '../limits/pacing.ts'
+import * as ramp from '../limits/ramp.ts'
+import { planNextTry } from '../limits/ramp-plan.ts'
+import type { ScopeEvent } from '../model/event.ts'
+import type { Evidence } from '../model/evidence.ts'
+import { costOfCall } from '../scheduling/admission.ts'
+import { end, land, leaveWindow, reject, returnToPlace } from '../scheduling/lifecycle.ts'
+import { type InFlight, lookup } from '../state/context.ts'
+import type { Draft } from '../state/draft.ts'
+
+export const dispatched = (draft: Draft, callId: string): void => {
+  const flight = lookup(draft.inFlight, callId)
+  if (flight?.stage === 'admitted') {
+    draft.inFlight = HashMap.set(draft.inFlight, callId, { ...flight, stage: 'dispatched' })
+  }
+}
+
+export const accepted = (draft: Draft, callId: string): void => {
+  const flight = lookup(draft.inFlight, callId)
+  if (flight === undefined || flight.stage === 'accepted') return
+  draft.inFlight = HashMap.set(draft.inFlight, callId, begin(draft, flight))
+}
+
+/** What the acceptance of a call says of its lane, its class and the ceiling; answers the call as accepted. */
+const begin = (draft: Draft, flight: InFlight): InFlight => {
+  if (flight.call.lane === 'primary') draft.counts.primaryUnaccepted -= 1
+  if (flight.paced) leaveWindow(draft, flight)
+  if (draft.wait?.probeId === flight.call.id) draft.wait = null
+  const pace = draft.pacing[flight.call.priorityClass]
+  if (pace !== undefined) {
+    draft.pacing = { ...draft.pacing, [flight.call.priorityClass]: pacing.accepted(pace, flight.grantedAt) }
+  }
+  draft.ramp = ramp.acceptedUnder(draft.ramp, flight.call.inputTokens, flight.grantedAt, draft.at)
+  return { ...flight, stage: 'accepted' }
+}
+
+type Settled = Extract<ScopeEvent, { type: 'call.settled' }>
+
+export const settle = (draft: Draft, event: Settled): void => {
+  const flight = lookup(draft.inFlight, event.callId)
+  if (flight === undefined) {
+    draft.counters.lateSettlements += 1
+    return
+  }
+  const now = event.outcome === 'completed' && flight.stage !== 'accepted' ? begin(draft, flight) : flight
+  land(draft, now)
+  account(draft, now, event)
+  if (event.evidence !== undefined) weigh(draft, event.evidence, now)
+  if (event.outcome === 'throttled') return settleThrottled(draft, now, event.evidence)
+  if (event.outcome === 'cancelled' && now.preempted) return returnToPlace(draft, now, 'preempted')
+  if (event.outcome === 'completed') {
+    draft.counters.completed += 1
+    draft.learned = grown(draft, draft.counts.places + 1)
+  }
+  if (event.outcome === 'unknown') draft.counters.unknownOutcomes += 1
+  end(draft, now.call, event.outcome)
+}
+
+/** A refusal before acceptance is evidence, not a result: the call keeps its place while it may succeed later. */
+const settleThrottled = (draft: Draft, flight: InFlight, evidence: Evidence | undefined): void => {
+  draft.counters.refusedByProvider += 1
+  const kind = evidence?.kind ?? 'unknown-rate-limit'
+  draft.refusalsByKind = { ...draft.refusalsByKind, [kind]: (draft.refusalsByKind[kind] ?? 0) + 1 }
+  if (draft.episode !== null) draft.episode = { ...draft.episode, refusals: draft.episode.refusals + 1 }
+  const retryable = evidence?.retryable ?? true
+  const mayRetry = retryable && flight.stage !== 'accepted' && flight.attempts < draft.policy.maxAttempts
+  if (mayRetry) return returnToPlace(draft, flight, 'refused-by-provider')
+  reject(draft, flight.call.id, retryable ? 'attempts-exhausted' : 'not-retryable')
+  end(draft, flight.call, 'throttled')
+}
+
+/** Corrects the estimate by what was used; what the provider never accepted it did not charge. */
+const account = (draft: Draft, flight: InFlight, { outcome, usage }: Settled): void => {
+  const estimated = costOfCall(flight)
+  const refund =
+    flight.stage !== 'accepted' &&
+    (outcome === 'failed' || outcome === 'cancelled' || outcome === 'throttled')
+  const actual = refund
+    ? { requests: 0, inputTokens: 0, outputTokens: 0 }
+    : {
+        requests: 1,
+        inputTokens: usage?.inputTokens ?? estimated.inputTokens,
+        outputTokens: usage?.outputTokens ?? estimated.outputTokens,
+      }
+  correct(draft, flight, actual)
+}
+
+export const correct = (draft: Draft, flight: InFlight, actual: ReturnType<typeof costOfCall>): void => {
+  const estimated = costOfCall(flight)
+  const inputTokens = actual.inputTokens - estimated.inputTokens
+  const outputTokens = actual.outputTokens - estimated.outputTokens
+  const requests = actual.requests - estimated.requests
+  if (inputTokens === 0 && outputTokens === 0 && requests === 0) return
+  draft.budget = charge(draft.budget, { requests, inputTokens, outputTokens }, draft.at)
+  const correctUse = flight.stage === 'accepted' ? ramp.corrected : ramp.use
+  draft.ramp = correctUse(draft.ramp, inputTokens, flight.grantedAt, draft.at)
+}
+
+/** What a refusal says of this class and of the ceiling. */
+const weigh = (draft: Draft, evidence: Evidence, flight: InFlight): void => {
+  // What waiting cannot mend says nothing about when others may go, unless it is the whole credential's quota.
+  if (!evidence.retryable) {
+    if (evidence.kind === 'quota-exhausted' && evidence.scope !== 'model') {
+      holdUntil(draft, draft.at + (evidence.retryAfterMs ?? draft.policy.quotaHoldMs), evidence.kind)
+    }
+    return
+  }
+  const { call, grantedAt } = flight
+  const pace = draft.pacing[call.priorityClass] ?? pacing.steady
+  if (grantedAt < pace.epochMs) draft.counters.lateEvidence += 1
+  const before = draft.ramp
+  draft.ramp = ramp.refusedUnder(before, {
+    tokens: call.inputTokens,
+    evidence,
+    atMs: draft.at,
+    dispatchedAtMs: grantedAt,
+  })
+  holdScope(draft, evidence)
+  const capacity = capacityOf(draft)
+  const stillInUse = draft.counts.places
+  draft.learned = shrunk(draft, { kind: evidence.kind, stillInUse, grantedAt, at: draft.at })
+  // Fewer places are the answer to too many calls; a pause would only waste those that are left.
+  if (evidence.kind === 'concurrency' && capacityOf(draft) < capacity) return
+  // A primary refused for its tokens is the ramp's business: backing off its class would only add to it.
+  if (call.lane === 'primary' && draft.ramp !== before) {
+    draft.ramp = planNextTry(draft.ramp, draft.policy)
+    return
+  }
+  // So is an auxiliary that finds out for it how high the ceiling is.
+  if (flight.grant === 'warm-up' && draft.ramp !== before) return
+  const next = pacing.refused(pace, draft.policy, {
+    atMs: draft.at,
+    dispatchedAtMs: grantedAt,
+    salt: flight.seq + pace.refusals,
+  })
+  // What was used leaves the last minute at a time that is known: no need to sleep past it.
+  const untilMs =
+    draft.ramp === before
+      ? next.pausedUntilMs
+      : Math.min(next.pausedUntilMs, leavesAt(draft.ramp.accepted, draft.at))
+  draft.pacing = { ...draft.pacing, [call.priorityClass]: { ...next, pausedUntilMs: untilMs } }
+}
+
+/** A stated wait holds the scope; a later, shorter one never shortens it. */
+const holdScope = (draft: Draft, evidence: Evidence): void => {
+  if (evidence.retryAfterMs === null || !evidence.retryable) return
+  holdUntil(draft, draft.at + evidence.retryAfterMs, evidence.kind)
+}
+
+const holdUntil = (draft: Draft, untilMs: number, kind: string): void => {
+  if (untilMs > Math.max(draft.at, draft.wait?.untilMs ?? 0)) draft.wait = { untilMs, kind, probeId: null }
+}
+
+export const absorbEvidence = (
+  draft: Draft,
+  event: Extract<ScopeEvent, { type: 'provider.evidence' }>,
+): void => {
+  if (event.evidence !== undefined) holdScope(draft, event.evidence)
+  if (event.limits !== undefined) draft.budget = learn(draft.budget, event.limits, draft.at)
+}

@@ -1,0 +1,91 @@
+/** A waiting call gets its permit: what that changes in the counts, the budget and the windows. */
+import { HashMap } from 'effect'
+import { charge } from '../limits/budget.ts'
+import * as pacing from '../limits/pacing.ts'
+import * as ramp from '../limits/ramp.ts'
+import type { PriorityClass } from '../model/call.ts'
+import type { GrantReason } from '../model/decision.ts'
+import type { InFlight, Waiting } from '../state/context.ts'
+import type { Draft } from '../state/draft.ts'
+import { costOfCall } from './admission.ts'
+import { noteGrant } from './timeouts.ts'
+
+/** Moves a waiting call into flight and says so. */
+export const grant = (draft: Draft, waiting: Waiting, reason: GrantReason, borrowed = false): void => {
+  const { call, seq, submittedAt } = waiting
+  const granted: InFlight = {
+    call,
+    seq,
+    submittedAt,
+    attempts: waiting.attempts + 1,
+    grantedAt: draft.at,
+    stage: waiting.dispatchAtOnce ? 'dispatched' : 'admitted',
+    grant: reason,
+    preempted: false,
+    borrowed,
+    paced: takeWindow(draft, call.priorityClass),
+  }
+  draft.waiting = HashMap.remove(draft.waiting, call.id)
+  draft.inFlight = HashMap.set(draft.inFlight, call.id, granted)
+  probeQuota(draft, call.id)
+  draft.budget = charge(draft.budget, costOfCall(waiting), draft.at)
+  draft.ramp = ramp.use(draft.ramp, call.inputTokens, draft.at, draft.at)
+  countGrant(draft, granted)
+  noteGrant(draft, call.lane, { seq, id: call.id, grantedAt: draft.at })
+  const fresh = draft.unannounced.includes(call.id)
+  if (fresh) draft.unannounced = draft.unannounced.filter((id) => id !== call.id)
+  const verdict = fresh && waiting.attempts === 0 ? 'admit' : 'release'
+  const decision = { callId: call.id, verdict, reason, at: draft.at, state: draft.state } as const
+  draft.decisions.push(waiting.dispatchAtOnce ? { ...decision, dispatched: true } : decision)
+}
+
+/** After the hold for an exhausted quota one call finds out whether there is some again; until it is accepted the rest stay held. */
+const probeQuota = (draft: Draft, callId: string): void => {
+  const { wait, at, policy } = draft
+  if (wait?.kind !== 'quota-exhausted' || at < wait.untilMs) return
+  draft.wait = { ...wait, untilMs: at + policy.quotaHoldMs, probeId: callId }
+}
+
+const inTheWay = ({ call, grant }: InFlight): boolean =>
+  call.lane === 'auxiliary' && grant !== 'dependency' && grant !== 'nested'
+
+/** The counts that a call in flight adds, as signs for entering (1) or leaving (-1). */
+export const countFlight = ({ counts }: Draft, flight: InFlight, sign: 1 | -1): void => {
+  if (!flight.borrowed) counts.places += sign
+  if (inTheWay(flight)) counts.auxiliaryInTheWay += sign
+  if (flight.call.lane === 'auxiliary') counts.auxiliaryInFlight += sign
+  else {
+    counts.primaryInFlight += sign
+    if (flight.stage !== 'accepted') counts.primaryUnaccepted += sign
+  }
+}
+
+const countGrant = (draft: Draft, flight: InFlight): void => {
+  const { counts } = draft
+  const primary = flight.call.lane === 'primary'
+  countFlight(draft, flight, 1)
+  if (primary) {
+    counts.primaryWaiting -= 1
+    counts.primaryReady -= 1
+  } else counts.auxiliaryWaiting -= 1
+  draft.counters.granted += 1
+  if (flight.grant === 'dependency' || flight.grant === 'nested') draft.counters.dependencyGrants += 1
+  if (primary) draft.primaryGrantedAt = draft.at
+  if (draft.episode === null) return
+  draft.episode = primary
+    ? {
+        ...draft.episode,
+        primariesAdmitted: draft.episode.primariesAdmitted + 1,
+        primaryWaitMaxMs: Math.max(draft.episode.primaryWaitMaxMs, draft.at - flight.submittedAt),
+      }
+    : { ...draft.episode, auxiliariesReleased: draft.episode.auxiliariesReleased + 1 }
+  if (primary) draft.primaryOwed = false
+}
+
+/** Counts a dispatch against its class's window; answers whether there is one. */
+const takeWindow = (draft: Draft, priorityClass: PriorityClass): boolean => {
+  const pace = draft.pacing[priorityClass]
+  if (pace === undefined || pace.window === null) return false
+  draft.pacing = { ...draft.pacing, [priorityClass]: pacing.counted(pace, 1) }
+  return true
+}

@@ -1,0 +1,176 @@
+/** Where a call stands: in its queue, in flight, or ended; and the moves between these. */
+import { HashMap } from 'effect'
+import { type Ending, remember } from '../collections/ended-log.ts'
+import { insert, push } from '../collections/queue.ts'
+import * as pacing from '../limits/pacing.ts'
+import { departed } from '../limits/shed-limits.ts'
+import type { Call } from '../model/call.ts'
+import type { DeferReason, ExpireReason, RejectReason } from '../model/decision.ts'
+import { type InFlight, lookup, type Waiting, without } from '../state/context.ts'
+import type { Draft } from '../state/draft.ts'
+import { lend } from './dispatch.ts'
+import {
+  enqueueAuxiliary,
+  isNewest,
+  isReady,
+  leaveBacklog,
+  leaveFlight,
+  refundTurn,
+  seqOf,
+} from './fairness.ts'
+import { countFlight } from './grant.ts'
+import { placed, rankOf } from './primary-order.ts'
+import { noteArrival } from './timeouts.ts'
+
+/** Into the lane's queue, at its own place. */
+export const enqueue = (draft: Draft, waiting: Waiting): void => {
+  const { call, seq } = waiting
+  draft.waiting = HashMap.set(draft.waiting, call.id, waiting)
+  const place = { seq, id: call.id }
+  if (call.lane === 'primary') {
+    draft.counts.primaryWaiting += 1
+    if (!isReady(waiting)) return
+    draft.counts.primaryReady += 1
+    enqueuePrimary(draft, waiting)
+  } else {
+    draft.counts.auxiliaryWaiting += 1
+    if (waiting.urgent)
+      draft.urgent = isNewest(draft, waiting) ? push(draft.urgent, place) : insert(draft.urgent, place, seqOf)
+    else enqueueAuxiliary(draft, waiting)
+  }
+}
+
+export const enqueuePrimary = (draft: Draft, waiting: Waiting): void => {
+  const rank = rankOf(draft.policy, waiting.call.priorityClass)
+  draft.primaries = draft.primaries.with(rank, placed(draft, draft.primaries[rank]!, waiting))
+}
+
+/** Ends a call: remembers how, and lets go of whatever waited for it. */
+export const end = (draft: Draft, call: Call, ending: Ending): void => {
+  const callId = call.id
+  draft.ended = remember(draft.ended, callId, ending, draft.policy.settledRetention)
+  if (draft.qos !== null) draft.qos = departed(draft.qos, call)
+  satisfy(draft, callId)
+  draft.nested = without(draft.nested, callId)
+}
+
+const satisfy = (draft: Draft, callId: string): void => {
+  const dependents = lookup(draft.dependents, callId)
+  if (dependents === undefined) return
+  draft.dependents = HashMap.remove(draft.dependents, callId)
+  for (const id of dependents) {
+    const waiting = lookup(draft.waiting, id)
+    if (waiting === undefined) continue
+    const waitsFor = waiting.waitsFor.filter((other) => other !== callId)
+    const next = { ...waiting, waitsFor }
+    draft.waiting = HashMap.set(draft.waiting, id, next)
+    if (!isReady(next)) continue
+    draft.counts.primaryReady += 1
+    enqueuePrimary(draft, next)
+    if (next.call.parentId !== null) lend(draft, next.call.parentId)
+  }
+}
+
+/** Takes a waiting call out of its lane. Its queue drops the empty place when it comes to it. */
+export const leaveWaiting = (draft: Draft, waiting: Waiting): void => {
+  const { call, urgent } = waiting
+  draft.waiting = HashMap.remove(draft.waiting, call.id)
+  if (call.lane === 'primary') {
+    draft.counts.primaryWaiting -= 1
+    if (isReady(waiting)) draft.counts.primaryReady -= 1
+    waitNoMore(draft, waiting)
+    forget(draft, call)
+  } else {
+    draft.counts.auxiliaryWaiting -= 1
+    if (!urgent && isReady(waiting)) leaveBacklog(draft, call.principal)
+  }
+}
+
+const waitNoMore = (draft: Draft, { call, waitsFor }: Waiting): void => {
+  for (const id of waitsFor) {
+    const others = (lookup(draft.dependents, id) ?? []).filter((other) => other !== call.id)
+    draft.dependents =
+      others.length === 0 ? HashMap.remove(draft.dependents, id) : HashMap.set(draft.dependents, id, others)
+  }
+}
+
+/** A primary that is gone lets nothing through any more. */
+export const forget = (draft: Draft, call: Call): void => {
+  for (const id of call.dependsOn) {
+    const expectedBy = lookup(draft.expected, id)
+    if (expectedBy === undefined) continue
+    draft.expected =
+      expectedBy <= 1 ? HashMap.remove(draft.expected, id) : HashMap.set(draft.expected, id, expectedBy - 1)
+  }
+}
+
+const decide = (
+  draft: Draft,
+  callId: string,
+  verdict: 'reject' | 'expire' | 'cancel',
+  reason: RejectReason | ExpireReason | 'preempted',
+): void => {
+  draft.decisions.push({ callId, verdict, reason, at: draft.at, state: draft.state })
+}
+
+export const expire = (draft: Draft, callId: string, reason: ExpireReason): void => {
+  decide(draft, callId, 'expire', reason)
+  draft.counters.expired += 1
+}
+
+export const reject = (draft: Draft, callId: string, reason: RejectReason): void => {
+  decide(draft, callId, 'reject', reason)
+  draft.counters.rejected += 1
+}
+
+/** Named by a waiting primary, or part of a turn that holds the gate: what it waits for inherits its right of way. */
+export const isUrgent = (draft: Draft, call: Call): boolean =>
+  call.lane === 'auxiliary' &&
+  (lookup(draft.expected, call.id) !== undefined ||
+    lookup(draft.dependents, call.id) !== undefined ||
+    (call.turnId !== null && lookup(draft.turns, call.turnId)?.betweenRounds === 'hold'))
+
+/** Back to its own place, with its age. */
+export const returnToPlace = (draft: Draft, flight: InFlight, reason: DeferReason): void => {
+  const { call, seq, submittedAt, attempts } = flight
+  if (call.lane === 'auxiliary' && flight.grant !== 'dependency' && flight.grant !== 'nested') {
+    refundTurn(draft, call.principal, call.inputTokens)
+  }
+  enqueue(draft, {
+    call,
+    seq,
+    submittedAt,
+    attempts,
+    reason,
+    urgent: flight.grant === 'dependency' || isUrgent(draft, call),
+    waitsFor: [],
+    unclaimedUntilMs: null,
+    // Its owner has to come back first.
+    dispatchAtOnce: false,
+  })
+  noteArrival(draft, call.lane, submittedAt, insert(draft.arrivals[call.lane], { seq, id: call.id }, seqOf))
+  draft.unannounced = [...draft.unannounced, call.id]
+}
+
+/** Takes a call out of flight; its place is free, its parent's place returns to the parent. */
+export const land = (draft: Draft, flight: InFlight): void => {
+  // A probe that ended without an acceptance told nothing: the next call is one.
+  if (draft.wait?.probeId === flight.call.id) draft.wait = { ...draft.wait, untilMs: draft.at, probeId: null }
+  draft.inFlight = HashMap.remove(draft.inFlight, flight.call.id)
+  countFlight(draft, flight, -1)
+  if (flight.call.lane === 'auxiliary') leaveFlight(draft, flight.call.principal)
+  else forget(draft, flight.call)
+  if (flight.paced && flight.stage !== 'accepted') leaveWindow(draft, flight)
+  const { parentId } = flight.call
+  const children = parentId === null ? undefined : lookup(draft.nested, parentId)
+  if (parentId !== null && children?.lent === flight.call.id) {
+    draft.nested = HashMap.set(draft.nested, parentId, { ...children, lent: null })
+    lend(draft, parentId)
+  }
+}
+
+export const leaveWindow = (draft: Draft, { call }: InFlight): void => {
+  const pace = draft.pacing[call.priorityClass]
+  if (pace === undefined) return
+  draft.pacing = { ...draft.pacing, [call.priorityClass]: pacing.counted(pace, -1) }
+}

@@ -1,0 +1,277 @@
+import { HashMap, Option } from 'effect'
+import { type Endings, noEndings } from '../collections/ended-log.ts'
+import type { Heap } from '../collections/heap.ts'
+import { empty, type Queue } from '../collections/queue.ts'
+import { emptyRing, type Ring } from '../collections/ring.ts'
+import { type Budget, declare, noBudget } from '../limits/budget.ts'
+import { initialCapacity, type LearnedCapacity } from '../limits/capacity.ts'
+import type { Pace } from '../limits/pacing.ts'
+import { emptyRamp, type Ramp } from '../limits/ramp.ts'
+import { emptyQos, type QosState } from '../limits/shed-limits.ts'
+import type { Call, Lane, PriorityClass } from '../model/call.ts'
+import type { Decision, DeferReason, EpisodeSummary, GrantReason, ScopeState } from '../model/decision.ts'
+import type { EvidenceKind } from '../model/evidence.ts'
+import type { Policy } from '../model/policy.ts'
+
+/** A call's place: its number in order of submission. It keeps it through every refusal and preemption. */
+export interface Place {
+  readonly seq: number
+  readonly id: string
+}
+
+/** A call that waits. */
+export interface Waiting {
+  readonly call: Call
+  readonly seq: number
+  readonly submittedAt: number
+  /** Dispatches so far. */
+  readonly attempts: number
+  readonly reason: DeferReason
+  /** Auxiliary that is let through a closed gate. */
+  readonly urgent: boolean
+  /** Ids that must end first; empty when it stands in its queue. */
+  readonly waitsFor: ReadonlyArray<string>
+  /** Epoch milliseconds at which it expires unless its owner claims it; null when it has one. */
+  readonly unclaimedUntilMs: number | null
+  /** Its owner sends as soon as it holds the permit. */
+  readonly dispatchAtOnce: boolean
+}
+
+/** A call that holds a permit. */
+export interface InFlight {
+  readonly call: Call
+  readonly seq: number
+  readonly submittedAt: number
+  /** This dispatch included. */
+  readonly attempts: number
+  readonly grantedAt: number
+  readonly stage: 'admitted' | 'dispatched' | 'accepted'
+  readonly grant: GrantReason
+  /** The cancel policy asked for its place back. */
+  readonly preempted: boolean
+  /** Borrows the place of its parent, so it takes none of its own. */
+  readonly borrowed: boolean
+  /** Counted against its class's window until it is accepted. */
+  readonly paced: boolean
+}
+
+/** One principal's part of the auxiliary lane. */
+export interface Principal {
+  readonly queue: Queue<Place>
+  readonly waiting: number
+  readonly inFlight: number
+  /** Input tokens that its turns have left over (deficit round robin). */
+  readonly deficitTokens: number
+  /** Epoch milliseconds of its last release; the starvation clock starts here or at its head's submission. */
+  readonly servedAt: number
+}
+
+export interface Counters {
+  readonly submitted: number
+  readonly granted: number
+  readonly completed: number
+  readonly refusedByProvider: number
+  readonly lateSettlements: number
+  readonly lateEvidence: number
+  readonly dependencyGrants: number
+  readonly fairnessQuanta: number
+  readonly preemptions: number
+  readonly abandoned: number
+  readonly unknownOutcomes: number
+  readonly expired: number
+  readonly rejected: number
+}
+
+/** Everything a scope knows. Plain and persistent: every event makes a new one and leaves the old one as it was. */
+export interface ScopeContext {
+  readonly scope: string
+  readonly policy: Policy
+  readonly learned: LearnedCapacity
+  /** Who is counted at the door; null where the policy sheds nothing. */
+  readonly qos: QosState | null
+  /** The statechart's state, so that everything can be derived from the context alone. */
+  readonly state: ScopeState
+  /** Time of the newest event, epoch milliseconds; a clock that jumps back does not take it back. */
+  readonly at: number
+  readonly nextSeq: number
+  readonly waiting: HashMap.HashMap<string, Waiting>
+  readonly inFlight: HashMap.HashMap<string, InFlight>
+  readonly counts: Counts
+  /** Primaries by rank (0 to 3), first come first served within a rank. */
+  readonly primaries: ReadonlyArray<Queue<Place>>
+  /** Auxiliaries that a primary depends on, or that were promoted. */
+  readonly urgent: Queue<Place>
+  readonly principals: HashMap.HashMap<string, Principal>
+  /** Principals with a backlog, in the order of their turns. */
+  readonly ring: Ring
+  /** The head that is passed over because it does not fit yet, and how often it was. */
+  readonly bypass: { readonly callId: string; readonly count: number } | null
+  /** Order of submission per lane, for timeouts; may hold calls that are gone. */
+  readonly arrivals: Readonly<Record<Lane, Queue<Place>>>
+  /** Order of grants per lane, for timeouts; may hold calls that are gone. */
+  readonly grants: Readonly<Record<Lane, Queue<Place & { readonly grantedAt: number }>>>
+  /** No timeout is due before this, epoch milliseconds; what is due later may be due later still. */
+  readonly sweepAt: number
+  readonly deadlines: Heap | null
+  readonly unclaimed: Heap | null
+  /** Waiting primaries by the id that they wait for. */
+  readonly dependents: HashMap.HashMap<string, ReadonlyArray<string>>
+  /** Ids let through when they come, because a primary named them before they were submitted. */
+  readonly expected: HashMap.HashMap<string, number>
+  readonly turns: HashMap.HashMap<string, Turn>
+  readonly heldTurns: number
+  readonly foregroundActive: boolean
+  readonly budget: Budget
+  readonly ramp: Ramp
+  readonly wait: ProviderWait | null
+  readonly pacing: Readonly<Partial<Record<PriorityClass, Pace>>>
+  /** Deadlines of the present state, epoch milliseconds. */
+  readonly phase: Phase
+  readonly drain: Drain
+  /** Calls granted places of their parents: the waiting children of a running call, and the one it lent its place to. */
+  readonly nested: HashMap.HashMap<string, { readonly queue: Queue<Place>; readonly lent: string | null }>
+  /** Ids that came, or came back, with this event and have not been told that they wait. */
+  readonly unannounced: ReadonlyArray<string>
+  /** A quantum was served while a primary was pending: the next primary goes before the next quantum. */
+  readonly primaryOwed: boolean
+  readonly quantumEndedAt: number
+  readonly primaryGrantedAt: number
+  readonly episode: Omit<EpisodeSummary, 'endedAt'> | null
+  readonly ended: Endings
+  readonly counters: Counters
+  /** Refusals by what the provider named. */
+  readonly refusalsByKind: Readonly<Partial<Record<EvidenceKind, number>>>
+  /** What the last event decided; replaced by the next event. */
+  readonly decisions: ReadonlyArray<Decision>
+  /** Summary of an episode that the last event ended. */
+  readonly summary: EpisodeSummary | null
+}
+
+/** The provider asked the whole scope to wait, or has nothing left for it. */
+export interface ProviderWait {
+  /** Epoch milliseconds. */
+  readonly untilMs: number
+  /** What for: a kind of evidence. */
+  readonly kind: string
+  /** After an exhausted quota: the one call that finds out whether there is some again; null before it goes. */
+  readonly probeId: string | null
+}
+
+/** The metered drain since its state was entered. */
+export interface Drain {
+  /** Epoch milliseconds. */
+  readonly windowStartMs: number
+  readonly windowTokens: number
+  readonly servedTokens: number
+}
+
+export interface Turn {
+  readonly betweenRounds: 'hold' | 'yield'
+  readonly beganAt: number
+}
+
+export interface Counts {
+  readonly primaryWaiting: number
+  /** Primaries that stand in their queue, not waiting for a dependency. */
+  readonly primaryReady: number
+  readonly primaryInFlight: number
+  readonly primaryUnaccepted: number
+  readonly auxiliaryWaiting: number
+  readonly auxiliaryInFlight: number
+  /** Auxiliaries in flight that a primary must wait for: neither owed to them nor needed by it. */
+  readonly auxiliaryInTheWay: number
+  /** Places taken; a borrowed place is not taken twice. */
+  readonly places: number
+}
+
+export interface Phase {
+  /** `primaryPending`: when patience, then grace, ends. */
+  readonly patienceUntilMs: number
+  readonly graceUntilMs: number
+  /** `quietRamp.quiet`: when the head primary is tried. */
+  readonly quietUntilMs: number
+  /** `settled`: when it becomes `idle`. */
+  readonly lingerUntilMs: number
+}
+
+export const openPhase: Phase = { patienceUntilMs: 0, graceUntilMs: 0, quietUntilMs: 0, lingerUntilMs: 0 }
+
+const noCounts: Counts = {
+  primaryWaiting: 0,
+  primaryReady: 0,
+  primaryInFlight: 0,
+  primaryUnaccepted: 0,
+  auxiliaryWaiting: 0,
+  auxiliaryInFlight: 0,
+  auxiliaryInTheWay: 0,
+  places: 0,
+}
+
+export const noCounters: Counters = {
+  submitted: 0,
+  granted: 0,
+  completed: 0,
+  refusedByProvider: 0,
+  lateSettlements: 0,
+  lateEvidence: 0,
+  dependencyGrants: 0,
+  fairnessQuanta: 0,
+  preemptions: 0,
+  abandoned: 0,
+  unknownOutcomes: 0,
+  expired: 0,
+  rejected: 0,
+}
+
+/** A scope that has seen nothing. */
+export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContext => ({
+  scope,
+  policy,
+  learned: initialCapacity(policy),
+  qos: policy.qos === null ? null : emptyQos,
+  state: 'idle',
+  at,
+  nextSeq: 1,
+  waiting: HashMap.empty(),
+  inFlight: HashMap.empty(),
+  counts: noCounts,
+  primaries: [empty(), empty(), empty(), empty()],
+  urgent: empty(),
+  principals: HashMap.empty(),
+  ring: emptyRing,
+  bypass: null,
+  arrivals: { primary: empty(), auxiliary: empty() },
+  grants: { primary: empty(), auxiliary: empty() },
+  sweepAt: Number.POSITIVE_INFINITY,
+  deadlines: null,
+  unclaimed: null,
+  dependents: HashMap.empty(),
+  expected: HashMap.empty(),
+  turns: HashMap.empty(),
+  heldTurns: 0,
+  foregroundActive: false,
+  budget: declare(noBudget, policy.limits, at),
+  ramp: emptyRamp,
+  wait: null,
+  pacing: {},
+  phase: openPhase,
+  drain: { windowStartMs: 0, windowTokens: 0, servedTokens: 0 },
+  nested: HashMap.empty(),
+  unannounced: [],
+  primaryOwed: false,
+  quantumEndedAt: 0,
+  primaryGrantedAt: 0,
+  episode: null,
+  ended: noEndings(),
+  counters: noCounters,
+  refusalsByKind: {},
+  decisions: [],
+  summary: null,
+})
+
+/** Most of a scope's maps are empty most of the time, and a key is hashed for every question. */
+export const lookup = <T>(map: HashMap.HashMap<string, T>, key: string): T | undefined =>
+  HashMap.isEmpty(map) ? undefined : Option.getOrUndefined(HashMap.get(map, key))
+
+export const without = <T>(map: HashMap.HashMap<string, T>, key: string): HashMap.HashMap<string, T> =>
+  HashMap.isEmpty(map) ? map : HashMap.remove(map, key)

@@ -1,0 +1,36 @@
+/** The work on one event. */
+
+import type { Decision } from '../model/decision.ts'
+import type { Counters, Counts, ScopeContext } from './context.ts'
+
+/**
+ * A context under construction: one shallow copy per event, whose fields are replaced (never
+ * changed in depth) while the event is worked off. Nobody else sees it before it is done.
+ */
+export type Draft = Omit<
+  { -readonly [Key in keyof ScopeContext]: ScopeContext[Key] },
+  'counts' | 'counters'
+> & {
+  decisions: Decision[]
+  /** Its own copies, counted in place. */
+  readonly counts: { -readonly [Key in keyof Counts]: number }
+  readonly counters: { -readonly [Key in keyof Counters]: number }
+}
+
+/** Begins the work on an event. */
+export const draftOf = (context: ScopeContext, at: number): Draft => ({
+  ...context,
+  at: Math.max(context.at, at),
+  counts: { ...context.counts },
+  counters: { ...context.counters },
+  decisions: [],
+  summary: null,
+})
+
+/** Goes on with the work on the same event. */
+export const continued = (context: ScopeContext): Draft => ({
+  ...context,
+  counts: { ...context.counts },
+  counters: { ...context.counters },
+  decisions: [...context.decisions],
+})

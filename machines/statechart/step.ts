@@ -1,0 +1,125 @@
+/** The moves of the statechart: take an event in, enter a state, close a quantum, and tell who must wait. */
+import { HashMap } from 'effect'
+import { preempt, sweep, sweepPending } from '../events/deadlines.ts'
+import * as facts from '../events/operations.ts'
+import * as settlement from '../events/settlement.ts'
+import * as submission from '../events/submission.ts'
+import type { ScopeState } from '../model/decision.ts'
+import type { ScopeEvent } from '../model/event.ts'
+import { primaryWanted } from '../scheduling/admission.ts'
+import { pass } from '../scheduling/dispatch.ts'
+import { passTurn } from '../scheduling/fairness.ts'
+import { waitReason } from '../scheduling/wait-reason.ts'
+import { lookup, openPhase } from '../state/context.ts'
+import type { Draft } from '../state/draft.ts'
+
+const applyFact = (draft: Draft, event: ScopeEvent): void => {
+  switch (event.type) {
+    case 'call.submitted':
+      return submission.submit(draft, event)
+    case 'call.withdrawn':
+      return submission.withdraw(draft, event.callId)
+    case 'call.dispatched':
+      return settlement.dispatched(draft, event.callId)
+    case 'call.accepted':
+      return settlement.accepted(draft, event.callId)
+    case 'call.settled':
+      return settlement.settle(draft, event)
+    case 'call.promoted':
+    case 'call.claimed': {
+      const waiting = lookup(draft.waiting, event.callId)
+      if (waiting === undefined) return
+      return event.type === 'call.promoted'
+        ? submission.promote(draft, waiting)
+        : submission.claim(draft, waiting)
+    }
+    case 'provider.evidence':
+      return settlement.absorbEvidence(draft, event)
+    case 'wait.released':
+      return facts.releaseWait(draft)
+    case 'turn.began':
+      return facts.beginTurn(draft, event.turnId, event.betweenRounds)
+    case 'turn.ended':
+      return facts.endTurn(draft, event.turnId)
+    case 'policy.changed':
+      return facts.changePolicy(draft, event.policy)
+    case 'foreground.changed':
+      draft.foregroundActive = event.active
+      return
+    case 'host.recovered':
+      return facts.recover(draft)
+    case 'clock.woke':
+      return
+  }
+}
+
+/** Takes an event in: applies the fact, ends what is due, grants what may go in the present state. */
+export const takeIn = (draft: Draft, event: ScopeEvent): void => {
+  // The fact first: an answer that comes with its deadline still counts.
+  applyFact(draft, event)
+  sweep(draft)
+  pass(draft)
+}
+
+const enterState: Readonly<Partial<Record<ScopeState, (draft: Draft) => void>>> = {
+  primaryPending: (draft) => {
+    draft.phase = { ...openPhase, patienceUntilMs: draft.at + draft.policy.patienceMs }
+    const expected = draft.counts.primaryWaiting > 0 || draft.heldTurns > 0
+    if (draft.policy.inFlight === 'cancel' && expected) preempt(draft, true)
+    if (expected) sweepPending(draft)
+  },
+  auxiliaryDraining: (draft) => {
+    draft.drain = { windowStartMs: draft.at, windowTokens: 0, servedTokens: 0 }
+  },
+  settled: (draft) => {
+    draft.phase = { ...openPhase, lingerUntilMs: draft.at + draft.policy.lingerMs }
+    draft.primaryOwed = false
+    if (draft.episode !== null) draft.summary = { ...draft.episode, endedAt: draft.at }
+    draft.episode = null
+  },
+}
+
+/** Enters `state` and grants what may go there. */
+export const enter = (draft: Draft, state: ScopeState): void => {
+  draft.state = state
+  enterState[state]?.(draft)
+  pass(draft)
+}
+
+/** Leaves the drain for a primary; what was served counts as the quantum, and the primary is owed the next turn. */
+export const closeQuantum = (draft: Draft): void => {
+  if (draft.drain.servedTokens === 0) return
+  draft.primaryOwed = true
+  draft.quantumEndedAt = draft.at
+  passTurn(draft)
+  draft.counters.fairnessQuanta += 1
+  if (draft.episode !== null)
+    draft.episode = { ...draft.episode, fairnessQuanta: draft.episode.fairnessQuanta + 1 }
+}
+
+/** Ends the work on an event: every call that came, or came back, with it and could not go hears that it waits, and why. */
+export const announce = (draft: Draft): void => {
+  if (draft.unannounced.length === 0) return
+  const { unannounced } = draft
+  draft.unannounced = []
+  for (const callId of unannounced) {
+    const waiting = lookup(draft.waiting, callId)
+    if (waiting === undefined) continue
+    const why = waitReason(draft, waiting)
+    const returned = waiting.attempts > 0
+    const reason = returned ? waiting.reason : why.reason
+    if (!returned && reason !== waiting.reason)
+      draft.waiting = HashMap.set(draft.waiting, callId, { ...waiting, reason })
+    draft.decisions.push({
+      callId,
+      verdict: 'defer',
+      reason,
+      at: draft.at,
+      state: draft.state,
+      wakeAt: why.wakeAt,
+    })
+    if (draft.episode !== null && waiting.call.lane === 'auxiliary' && primaryWanted(draft)) {
+      draft.episode = { ...draft.episode, auxiliariesDeferred: draft.episode.auxiliariesDeferred + 1 }
+    }
+  }
+}

@@ -1,0 +1,76 @@
+/**
+ * Walks the statechart. The ways out of each state are read once from the chart's own definition,
+ * so that an event costs what it decides: XState's interpreter works every step out anew and
+ * copies the context for each. That both come to the same is a law in the tests.
+ */
+import type { AnyStateMachine, AnyStateNode } from 'xstate'
+import type { ScopeState } from '../model/decision.ts'
+import type { ScopeEvent } from '../model/event.ts'
+import type { ScopeContext } from '../state/context.ts'
+import { draftOf } from '../state/draft.ts'
+import { type GuardName, guards } from './guards.ts'
+import { announce, closeQuantum, enter, takeIn } from './step.ts'
+
+/** An arrow of the chart that needs no event, and where it ends. */
+export interface Arrow {
+  readonly guard: GuardName
+  /** Its action closes a quantum; no other action stands on an arrow. */
+  readonly closesQuantum: boolean
+  readonly to: ScopeState
+  /** Ids of the chart's nodes that its arrow joins. */
+  readonly sourceId: string
+  readonly targetId: string
+}
+
+/** A node's path as the state's name. */
+const nameOf = ({ path }: AnyStateNode): ScopeState => path.join('.') as ScopeState
+
+/** Where entering a node ends: in itself, or in its initial child. */
+const leafOf = (node: AnyStateNode): AnyStateNode =>
+  node.type === 'compound' ? leafOf(node.initial.target[0] as AnyStateNode) : node
+
+const leavesOf = (node: AnyStateNode): ReadonlyArray<AnyStateNode> =>
+  node.type === 'compound' ? Object.values(node.states).flatMap(leavesOf) : [node]
+
+/** From the node itself outwards: an inner transition comes before an outer one. */
+const lineOf = (node: AnyStateNode): ReadonlyArray<AnyStateNode> =>
+  node.parent === undefined ? [node] : [node, ...lineOf(node.parent)]
+
+/** The ways out of every state, in the order in which they are tried. */
+const arrowsOf = (machine: AnyStateMachine): ReadonlyMap<ScopeState, ReadonlyArray<Arrow>> =>
+  new Map(
+    leavesOf(machine.root).map((leaf) => [
+      nameOf(leaf),
+      lineOf(leaf).flatMap(({ always = [], id }) =>
+        always.map(({ guard, target, actions }) => {
+          const node = target?.[0] as AnyStateNode
+          return {
+            guard: guard as GuardName,
+            closesQuantum: (actions as unknown as ReadonlyArray<string>).includes('closeQuantum'),
+            to: nameOf(leafOf(node)),
+            sourceId: id,
+            targetId: node.id,
+          }
+        }),
+      ),
+    ]),
+  )
+
+/** How to walk a chart: takes an event in, then goes where a condition leads until none does. */
+export const walkerOf = (machine: AnyStateMachine) => {
+  const arrows = arrowsOf(machine)
+  const wayOut = (scope: ScopeContext): Arrow | undefined =>
+    arrows.get(scope.state)?.find(({ guard }) => guards[guard](scope))
+
+  return (before: ScopeContext, event: ScopeEvent, taken?: (arrow: Arrow) => void): ScopeContext => {
+    const draft = draftOf(before, event.at)
+    takeIn(draft, event)
+    for (let arrow = wayOut(draft); arrow !== undefined; arrow = wayOut(draft)) {
+      if (arrow.closesQuantum) closeQuantum(draft)
+      enter(draft, arrow.to)
+      taken?.(arrow)
+    }
+    announce(draft)
+    return draft
+  }
+}

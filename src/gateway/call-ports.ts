@@ -1,0 +1,18 @@
+import type { Clock } from '../clock.ts'
+import type { Counters } from './counters.ts'
+import type { TokenEstimator } from './estimator.ts'
+import type { KeptPlaces } from './kept-places.ts'
+import type { LimitReader } from './reading.ts'
+import type { Transport } from './transport.ts'
+
+/** What every call of a gateway shares. */
+export interface CallPorts {
+  readonly transport: Transport
+  readonly estimator: TokenEstimator
+  readonly limits: LimitReader
+  readonly counters: Counters
+  readonly clock: Clock
+  readonly places: KeptPlaces
+  /** A body is kept in memory from now on, or (negative) no longer, bytes. */
+  readonly held: (bytes: number) => void
+}

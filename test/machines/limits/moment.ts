@@ -1,0 +1,28 @@
+/** One moment of a ramp, half a minute after a boundary, and what was used and refused up to it. */
+import type { MinuteBounds } from '../../../machines/limits/ceiling.ts'
+import type { Refusal } from '../../../machines/limits/ramp.ts'
+
+export const atMs = 1_700_000_070_000
+export const minute = Math.floor(atMs / 60_000)
+
+/** Slots of so many tokens, each so many seconds ago. */
+export const usedAt = (...pairs: ReadonlyArray<readonly [number, number]>) =>
+  pairs.map(([agoSeconds, tokens]) => ({ second: atMs / 1000 - agoSeconds, tokens }))
+
+/** A minute in which nothing happened. */
+export const idleMinute = (number: number): MinuteBounds => ({
+  minute: number,
+  acceptedTokens: 0,
+  acceptedBeforeTokens: 0,
+  refusedTokens: null,
+  refusedBeforeTokens: 0,
+  statedTokens: null,
+})
+
+export const refusal: Refusal = {
+  atMs,
+  tokens: 180,
+  trailingTokens: 0,
+  statedLimit: null,
+  statedNextLimit: null,
+}
