@@ -92,10 +92,8 @@ export const laneScheduler = (
     const now = () => timeline.now()
     tell({ type: 'call.dispatched', at: now(), callId })
     const abort = world.dispatch(call, {
-      accepted: () => {
+      accepted: (limits) => {
         tell({ type: 'call.accepted', at: now(), callId })
-        // A real client reads what the answer's headers show, where the provider shows anything.
-        const limits = world.provider.headers(now())
         if (limits.length > 0) tell({ type: 'provider.evidence', at: now(), limits })
       },
       refused: (refusal) => {

@@ -1,6 +1,6 @@
 /** A provider, virtual time, and a record of what became of every call: the ground that schedulers are compared on. */
 import type { Lane, PriorityClass } from '../../machines/index.ts'
-import type { Provider } from '../emulator/index.ts'
+import type { LimitFact, Provider } from '../emulator/index.ts'
 import type { Refusal } from '../emulator/rules/rule.ts'
 import type { Timeline } from './timeline.ts'
 
@@ -20,8 +20,8 @@ export type VisibleRefusal = Pick<Refusal, 'kind' | 'retryAfterMs' | 'permanent'
 }
 
 export interface DispatchHooks {
-  /** The first token came. */
-  readonly accepted: () => void
+  /** The first token came; with what the answer's headers show, where the provider shows anything. */
+  readonly accepted: (limits: ReadonlyArray<LimitFact>) => void
   readonly refused: (refusal: VisibleRefusal) => void
   readonly completed: () => void
 }
@@ -90,7 +90,9 @@ export class World {
       return timeline.after(0, () => hooks.refused({ kind, retryAfterMs, permanent, ...stated }))
     }
     record.acceptedAtMs = begun.atMs
-    const cancelFirst = timeline.at(begun.firstTokenAtMs, hooks.accepted)
+    const cancelFirst = timeline.at(begun.firstTokenAtMs, () =>
+      hooks.accepted(provider.headers(timeline.now())),
+    )
     const cancelEnd = timeline.at(begun.endsAtMs, () => {
       provider.finish({ dispatch: begun.dispatch, atMs: timeline.now() })
       this.end(call.id, false)

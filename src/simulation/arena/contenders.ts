@@ -3,7 +3,9 @@ import { adaptivePolicy, type PolicyInput } from '../../../machines/index.ts'
 import { type LaneObserver, laneScheduler, retryingClients, sdkRetries } from '../schedulers.ts'
 import type { Contender } from './ground.ts'
 import { oracle } from './oracle/oracle.ts'
+import { bottleneckReservoir } from './rivals/bottleneck-reservoir.ts'
 import { edictGate } from './rivals/edict-gate.ts'
+import { headroom, headroomTold } from './rivals/headroom.ts'
 import { bottleneckPriority, pQueuePriority } from './rivals/priority-queues.ts'
 import { settleAndFlush } from './rivals/settle-and-flush.ts'
 
@@ -26,6 +28,9 @@ export const contenders = {
   'naive-retry': naiveRetry,
   'p-queue-priority': pQueuePriority,
   'bottleneck-priority': bottleneckPriority,
+  'bottleneck-reservoir': bottleneckReservoir,
+  headroom,
+  'headroom-told': headroomTold,
   'edict-gate': edictGate,
   'settle-and-flush': settleAndFlush,
   oracle,
