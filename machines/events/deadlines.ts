@@ -3,14 +3,11 @@ import { HashMap } from 'effect'
 import { rest } from '../collections/heap.ts'
 import { peek } from '../collections/queue.ts'
 import { fitsAt, noBudget } from '../limits/budget.ts'
-import { warmFromMs } from '../limits/pacing.ts'
-import { warmth } from '../limits/ramp.ts'
 import type { Lane } from '../model/call.ts'
-import { auxiliaryMisfit, costOfCall, primaryWanted, waitsForProvider } from '../scheduling/admission.ts'
+import { costOfCall, primaryWanted, waitsForProvider } from '../scheduling/admission.ts'
 import { ringFront, unservedSince } from '../scheduling/fairness.ts'
 import { end, expire, land, leaveWaiting } from '../scheduling/lifecycle.ts'
 import { activeTimeoutMs, firstTimeout, never, pendingTimeoutMs, trim } from '../scheduling/timeouts.ts'
-import { warmAgainAt } from '../scheduling/warm-up.ts'
 import { type InFlight, lookup, type ScopeContext, type Waiting } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { endTurn } from './operations.ts'
@@ -155,16 +152,14 @@ const firstAuxiliaryTime = (context: ScopeContext): number => {
   let earliest = never
   if (waitsForProvider(context)) earliest = sooner(context, earliest, context.wait!.untilMs)
   const front = context.budget === noBudget ? null : ringFront(context)
-  if (front !== null && auxiliaryMisfit(context, front) !== null) {
+  if (front !== null && fitsAt(context.budget, costOfCall(front), at) > at) {
     earliest = sooner(context, earliest, fitsAt(context.budget, costOfCall(front), at))
   }
-  const warms = warmth(context.ramp, at) === 'warm-up'
   // Who backs off may stand behind a front that waits for something else.
   for (const pace of Object.values(context.pacing)) {
     earliest = sooner(context, earliest, pace.pausedUntilMs)
-    if (warms) earliest = sooner(context, earliest, warmFromMs(pace))
   }
-  if (warms) earliest = sooner(context, earliest, warmAgainAt(context.ramp, at))
+  earliest = sooner(context, earliest, context.phase.lookAgainMs)
   const since = primaryWanted(context) || context.foregroundActive ? unservedSince(context) : null
   if (since !== null) {
     earliest = sooner(context, earliest, since + policy.maxDeferralMs)
@@ -193,6 +188,7 @@ export const wakeAt = (context: ScopeContext): number | null => {
   }
   if (state.startsWith('quietRamp') && counts.primaryReady > 0) {
     earliest = sooner(context, earliest, phase.quietUntilMs)
+    earliest = sooner(context, earliest, phase.lookAgainMs)
   }
   if (state === 'settled') earliest = sooner(context, earliest, phase.lingerUntilMs)
   if (context.urgent.size > 0 && waitsForProvider(context)) {

@@ -2,11 +2,11 @@ import type { Queue } from '../collections/queue.ts'
 import { type Cost, fitsAt } from '../limits/budget.ts'
 import { capacityOf, reservedOf } from '../limits/capacity.ts'
 import * as pacing from '../limits/pacing.ts'
-import * as ramp from '../limits/ramp.ts'
 import type { PriorityClass } from '../model/call.ts'
 import type { DeferReason } from '../model/decision.ts'
 import type { Place, ScopeContext, Waiting } from '../state/context.ts'
 import { headOf, ringFront, unservedSince } from './fairness.ts'
+import { auxiliaryVerdict, primaryVerdict, type Verdict } from './planner.ts'
 
 export const costOfCall = ({ call }: Pick<Waiting, 'call'>): Cost => ({
   requests: 1,
@@ -79,24 +79,47 @@ export const primaryDue = (context: ScopeContext): boolean =>
 export const isPaced = (context: ScopeContext, { call }: Waiting): boolean =>
   !pacing.paceAllows(paceOf(context, call.priorityClass), context.at)
 
-/** Why this auxiliary does not fit, though the lane may go; null when it does. */
-export const auxiliaryMisfit = (context: ScopeContext, waiting: Waiting): 'pacing' | 'budget' | null => {
-  if (isPaced(context, waiting)) return 'pacing'
-  return fitsAt(context.budget, costOfCall(waiting), context.at) > context.at ? 'budget' : null
+/** When an auxiliary may be tried, and why not before; its turn is the state's business. */
+export interface Misfit {
+  readonly reason: 'pacing' | 'budget' | 'forecast' | null
+  /** Epoch milliseconds; Infinity when an answer must come first. */
+  readonly tryAtMs: number
+  /** It goes although it is not believed to fit. */
+  readonly probe: boolean
 }
 
-/** When this primary may be tried, epoch milliseconds: what the provider said, the budget and the ramp allow. */
-export const primaryFitsAt = (context: ScopeContext, waiting: Waiting): number => {
-  const { at, wait, policy } = context
+/** Why this auxiliary does not fit, though the lane may go. */
+export const auxiliaryFit = (context: ScopeContext, waiting: Waiting): Misfit => {
+  const { at, budget } = context
+  if (isPaced(context, waiting)) {
+    const { pausedUntilMs } = paceOf(context, waiting.call.priorityClass)
+    return { reason: 'pacing', tryAtMs: pausedUntilMs > at ? pausedUntilMs : Infinity, probe: false }
+  }
+  const budgetMs = fitsAt(budget, costOfCall(waiting), at)
+  if (budgetMs > at) return { reason: 'budget', tryAtMs: budgetMs, probe: false }
+  const { tryAtMs, probe } = auxiliaryVerdict(context, waiting)
+  return tryAtMs > at ? { reason: 'forecast', tryAtMs, probe: false } : { reason: null, tryAtMs: at, probe }
+}
+
+export const auxiliaryMisfit = (context: ScopeContext, waiting: Waiting): Misfit['reason'] =>
+  auxiliaryFit(context, waiting).reason
+
+/** When this primary may be tried, epoch milliseconds, by what the provider said, the budget, its class and the planner. */
+export const primaryFit = (context: ScopeContext, waiting: Waiting): Verdict => {
+  const { at, wait } = context
   const pace = paceOf(context, waiting.call.priorityClass)
-  return Math.max(
+  const othersMs = Math.max(
     at,
     wait?.untilMs ?? 0,
     pace.refusals > 0 ? pace.pausedUntilMs : 0,
     fitsAt(context.budget, costOfCall(waiting), at),
-    ramp.tryAt(context.ramp, waiting.call.inputTokens, policy.quietWindowMs, at),
   )
+  const { tryAtMs, probe } = primaryVerdict(context, waiting)
+  return { tryAtMs: Math.max(othersMs, tryAtMs), probe }
 }
+
+export const primaryFitsAt = (context: ScopeContext, waiting: Waiting): number =>
+  primaryFit(context, waiting).tryAtMs
 
 /** The primary whose turn it is, lowest rank, then first come; and its rank's queue, of which it is the first. */
 export const nextPrimary = (

@@ -2,17 +2,14 @@
 import { HashMap } from 'effect'
 import { empty, peek, pop, push, toArray } from '../collections/queue.ts'
 import { capacityOf } from '../limits/capacity.ts'
-import * as ramp from '../limits/ramp.ts'
 import { lookup, type Place, type Waiting } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import {
+  auxiliaryFit,
   auxiliaryMisfit,
   auxiliaryObstacle,
-  fairnessDue,
   isPaced,
-  nextPrimary,
   overdue,
-  primaryFitsAt,
   primaryWanted,
   quantumSpent,
   waitsForProvider,
@@ -27,7 +24,7 @@ import {
   served,
 } from './fairness.ts'
 import { grant } from './grant.ts'
-import { chooseWarmUp } from './warm-up.ts'
+import { auxiliariesBeside, besideHead, lookAgain, passPrimaries } from './right-of-way.ts'
 
 const passUrgent = (draft: Draft): void => {
   while (draft.urgent.size > 0 && draft.counts.places < capacityOf(draft) && !waitsForProvider(draft)) {
@@ -40,31 +37,21 @@ const passUrgent = (draft: Draft): void => {
   }
 }
 
-const passPrimaries = (draft: Draft): void => {
-  if (fairnessDue(draft)) return
-  draft.phase = { ...draft.phase, quietUntilMs: 0 }
-  while (draft.counts.places < capacityOf(draft) && draft.counts.primaryReady > 0) {
-    const next = nextPrimary(draft)
-    if (next === null) return
-    const fits = primaryFitsAt(draft, next.waiting)
-    if (fits > draft.at) {
-      draft.phase = { ...draft.phase, quietUntilMs: fits }
-      return
-    }
-    draft.primaries = draft.primaries.with(next.rank, pop(next.queue))
-    grant(draft, next.waiting, 'primary')
-  }
-}
-
 /** How often a head that does not fit yet is passed over before its room is kept for it. */
 const maxBypass = 2
 
 /** Whose turn it is, or, at most `maxBypass` times for the same head that does not fit, somebody else who fits. */
-const chooseAuxiliary = (draft: Draft, fits: (waiting: Waiting) => boolean): Waiting | null => {
+const chooseAuxiliary = (draft: Draft): Waiting | null => {
+  const fits = (waiting: Waiting): boolean => {
+    const { reason, tryAtMs } = auxiliaryFit(draft, waiting)
+    if (reason === 'forecast') lookAgain(draft, tryAtMs)
+    return reason === null
+  }
   // A class that backs off does so alone: no room is kept for it, the others of the lane go on.
   const backsOff = (waiting: Waiting): boolean => !fits(waiting) && isPaced(draft, waiting)
   const head = nextAuxiliary(draft, backsOff)
   if (head === null || fits(head)) return head
+  if (auxiliaryMisfit(draft, head) === 'forecast') return besideHead(draft, head)
   const before = draft.bypass?.callId === head.call.id ? draft.bypass.count : 0
   if (before >= maxBypass) return null
   const other = nextThatFits(draft, fits)
@@ -87,7 +74,7 @@ const passAuxiliaries = (draft: Draft): void => {
   if (wanted && !(metered && overdue(draft))) return
   while (draft.ring.size > 0 && auxiliaryObstacle(draft) === null) {
     if (metered && (!paceAllowsDrain(draft) || (wanted && quantumSpent(draft)))) return
-    const chosen = chooseAuxiliary(draft, (waiting) => auxiliaryMisfit(draft, waiting) === null)
+    const chosen = chooseAuxiliary(draft)
     if (chosen === null) return
     served(draft, chosen)
     if (draft.foregroundActive) passTurn(draft)
@@ -97,7 +84,8 @@ const passAuxiliaries = (draft: Draft): void => {
     if (metered) {
       draft.drain = { windowStartMs, windowTokens: windowTokens + cost, servedTokens: servedTokens + cost }
     }
-    grant(draft, chosen, metered ? (wanted ? 'fairness' : 'drain') : 'open')
+    const probe = auxiliaryFit(draft, chosen).probe
+    grant(draft, chosen, probe ? 'probe' : metered ? (wanted ? 'fairness' : 'drain') : 'open')
   }
 }
 
@@ -125,26 +113,15 @@ export const lend = (draft: Draft, parentId: string): void => {
   grant(draft, chosen, 'nested', true)
 }
 
-/** Looks at the head primary again, and lets auxiliaries warm the ceiling up for it where the ramp plans so. */
+/** Primaries that do not fit yet wait; smaller ones, and auxiliaries that do not delay them, pass. */
 const passQuiet = (draft: Draft): void => {
-  draft.ramp = ramp.review(draft.ramp, draft.at)
-  const fits = (waiting: Waiting) => auxiliaryMisfit(draft, waiting) === null
-  for (let warmth = ramp.warmth(draft.ramp, draft.at); warmth !== null; ) {
-    if (draft.ring.size === 0 || auxiliaryObstacle(draft) !== null) break
-    const chosen = warmth === 'warm-up' ? chooseWarmUp(draft) : chooseAuxiliary(draft, fits)
-    if (chosen === null) break
-    served(draft, chosen)
-    grant(draft, chosen, warmth)
-    draft.ramp = ramp.review(draft.ramp, draft.at)
-    warmth = ramp.warmth(draft.ramp, draft.at)
-  }
-  const next = nextPrimary(draft)
-  const quietUntilMs = next === null ? 0 : primaryFitsAt(draft, next.waiting)
-  draft.phase = { ...draft.phase, quietUntilMs }
+  passPrimaries(draft)
+  auxiliariesBeside(draft)
 }
 
 /** Grants everything that may go in its state now. */
 export const pass = (draft: Draft): void => {
+  if (draft.phase.lookAgainMs !== 0) draft.phase = { ...draft.phase, lookAgainMs: 0 }
   passUrgent(draft)
   if (draft.state === 'quietRamp.admitting' || draft.state === 'quietRamp.active') passPrimaries(draft)
   else if (draft.state === 'quietRamp.quiet') passQuiet(draft)

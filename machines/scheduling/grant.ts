@@ -1,8 +1,8 @@
 /** A waiting call gets its permit: what that changes in the counts, the budget and the windows. */
 import { HashMap } from 'effect'
+import * as belief from '../limits/belief/belief.ts'
 import { charge } from '../limits/budget.ts'
 import * as pacing from '../limits/pacing.ts'
-import * as ramp from '../limits/ramp.ts'
 import type { PriorityClass } from '../model/call.ts'
 import type { GrantReason } from '../model/decision.ts'
 import type { InFlight, Waiting } from '../state/context.ts'
@@ -29,7 +29,7 @@ export const grant = (draft: Draft, waiting: Waiting, reason: GrantReason, borro
   draft.inFlight = HashMap.set(draft.inFlight, call.id, granted)
   probeQuota(draft, call.id)
   draft.budget = charge(draft.budget, costOfCall(waiting), draft.at)
-  draft.ramp = ramp.use(draft.ramp, call.inputTokens, draft.at, draft.at)
+  draft.belief = believed(draft, call.inputTokens)
   countGrant(draft, granted)
   noteGrant(draft, call.lane, { seq, id: call.id, grantedAt: draft.at })
   const fresh = draft.unannounced.includes(call.id)
@@ -37,6 +37,13 @@ export const grant = (draft: Draft, waiting: Waiting, reason: GrantReason, borro
   const verdict = fresh && waiting.attempts === 0 ? 'admit' : 'release'
   const decision = { callId: call.id, verdict, reason, at: draft.at, state: draft.state } as const
   draft.decisions.push(waiting.dispatchAtOnce ? { ...decision, dispatched: true } : decision)
+}
+
+/** What is sent is charged, and noted as risked where it might well be refused. */
+const believed = ({ belief: before, at }: Draft, tokens: number): belief.Belief => {
+  const risked = !belief.isSilent(before) && belief.roomAt(before, at, 0) < tokens
+  const next = belief.sent(before, tokens, at, at)
+  return risked ? { ...next, riskedAtMs: at } : next
 }
 
 /** After the hold for an exhausted quota one call finds out whether there is some again; until it is accepted the rest stay held. */

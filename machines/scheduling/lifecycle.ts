@@ -141,6 +141,7 @@ export const returnToPlace = (draft: Draft, flight: InFlight, reason: DeferReaso
     seq,
     submittedAt,
     attempts,
+    triedAtMs: flight.grantedAt,
     reason,
     urgent: flight.grant === 'dependency' || isUrgent(draft, call),
     waitsFor: [],

@@ -11,9 +11,12 @@ import type { InFlight, Place, Waiting } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import type { EncodedScope } from './encoded.ts'
 
-/** Before `dispatchAtOnce` was written, nobody's grant meant a dispatch. */
-const completed = (waiting: Waiting): Waiting =>
-  waiting.dispatchAtOnce === undefined ? { ...waiting, dispatchAtOnce: false } : waiting
+/** Before `dispatchAtOnce` was written, nobody's grant meant a dispatch; when a call was tried, older versions did not say. */
+const completed = (waiting: Waiting): Waiting => ({
+  ...waiting,
+  triedAtMs: waiting.triedAtMs ?? (waiting.attempts > 0 ? waiting.submittedAt : 0),
+  dispatchAtOnce: waiting.dispatchAtOnce ?? false,
+})
 
 export const restoreWaiting = (draft: Draft, calls: ReadonlyArray<Waiting>): void => {
   const primaries: Place[][] = draft.primaries.map(() => [])

@@ -16,6 +16,8 @@ export const WaitingSchema = Schema.Struct({
   seq: counted,
   submittedAt: Schema.Int,
   attempts: counted,
+  /** Not there in what older versions wrote. */
+  triedAtMs: Schema.optional(counted),
   reason: Schema.String,
   urgent: Schema.Boolean,
   waitsFor: Schema.Array(Schema.String),
@@ -54,10 +56,11 @@ const hasPlace = ({ call, seq, submittedAt, attempts }: Waiting | InFlight): boo
 /** The same question as `WaitingSchema`. */
 export const isWaitingRow = (row: unknown): boolean => {
   if (!isObject(row)) return false
-  const { reason, urgent, waitsFor, unclaimedUntilMs, dispatchAtOnce = false } = row as Waiting
+  const { reason, urgent, waitsFor, unclaimedUntilMs, dispatchAtOnce = false, triedAtMs = 0 } = row as Waiting
   return (
     hasPlace(row as Waiting) &&
     isText(reason) &&
+    isCount(triedAtMs) &&
     isFlag(urgent) &&
     Array.isArray(waitsFor) &&
     waitsFor.every(isText) &&

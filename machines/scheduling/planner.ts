@@ -1,0 +1,118 @@
+/**
+ * The plan that follows from what is believed of the provider's limits (`limits/belief`): for every
+ * call, by its size, whether it goes now, or when time alone lets it.
+ *
+ * - What is believed to fit goes, in the order of the rules.
+ * - A smaller primary passes a larger one that does not fit, while the larger one's forecast stays
+ *   within what it was promised (EASY backfill with slack: Lifka, "The ANL/IBM SP Scheduling System",
+ *   1995). Auxiliaries pass it when they do not delay it at all, or when no silence would let it in:
+ *   then use is what lifts a ceiling, or does no harm.
+ * - A call that is not believed to fit is tried all the same (`probe`) after a time that grows with its
+ *   refusals up to `longestSilenceMs`: no belief falls silent for ever.
+ */
+import type { Belief } from '../limits/belief/belief.ts'
+import * as belief from '../limits/belief/belief.ts'
+import { expects } from '../limits/belief/demand.ts'
+import { leaderOf, speaks } from '../limits/belief/layer.ts'
+import type { ScopeContext, Waiting } from '../state/context.ts'
+
+/** A waiting call is tried at least so often, whatever is believed, milliseconds. */
+export const longestSilenceMs = 8 * 60_000
+/** In a limit that forgets by the minute, kept room is lost use: at most this share of it. */
+const windowReserveShare = 0.04
+/** How far beyond what is sure each lane goes (0: nothing risked, 1: the best guess, 2: the most hopeful bound), with and without refusals to spare. */
+const trusts = {
+  primary: { spare: 1, sparing: 0.6 },
+  auxiliary: { spare: 1, sparing: 0.2 },
+} as const
+
+export interface Verdict {
+  /** When it may be tried, epoch milliseconds; now or earlier: it goes. */
+  readonly tryAtMs: number
+  /** It goes although it is not believed to fit. */
+  readonly probe: boolean
+}
+
+export const trustOf = (
+  { credit }: Belief,
+  lane: 'primary' | 'auxiliary',
+): number => trusts[lane][credit >= 1 ? 'spare' : 'sparing']
+
+/**
+ * When the call is tried whatever is believed, epoch milliseconds: soon where waiting is believed not to
+ * help, or where nothing was accepted for as long; else the forecast has `longestSilenceMs`.
+ */
+const probedAt = (context: ScopeContext, waiting: Waiting, fitsMs: number | null): number => {
+  const { attempts, triedAtMs, submittedAt } = waiting
+  const firstMs = Math.max(1_000, Math.min(context.policy.quietWindowMs, longestSilenceMs))
+  const pauseMs = Math.min(longestSilenceMs, firstMs * 2 ** Math.min(Math.max(0, attempts - 1), 10))
+  const sinceMs = attempts === 0 ? submittedAt : triedAtMs
+  if (fitsMs === null) return sinceMs + pauseMs
+  return Math.min(sinceMs + longestSilenceMs, Math.max(sinceMs, context.belief.acceptedAtMs) + pauseMs)
+}
+
+/** Whether the limit that binds is one of windows, in which what is kept is lost. */
+const bindsByWindow = ({ limit, acceleration }: Belief): boolean =>
+  speaks(acceleration) || (speaks(limit) && leaderOf(limit, belief.priors.limit) !== 'bucket')
+
+/** Input tokens that auxiliaries leave for the next primary. */
+export const tokenReserve = (context: ScopeContext, tokens: number): number => {
+  const { policy, demand, at } = context
+  if (policy.tokenReserve !== 'auto') return policy.tokenReserve
+  if (belief.isSilent(context.belief) || !expects(demand, at)) return 0
+  if (bindsByWindow(context.belief)) {
+    const most = Math.floor(windowReserveShare * context.belief.highestAccepted)
+    return Math.min(demand.largestTokens, most)
+  }
+  // The bucket must be able to hold both.
+  return Math.max(0, Math.min(demand.largestTokens, Math.floor(context.belief.limit.bucket.burst) - tokens))
+}
+
+const judged = (context: ScopeContext, waiting: Waiting, reserve: number): Verdict => {
+  const { at, policy } = context
+  const { inputTokens, lane } = waiting.call
+  const held = context.belief
+  if (belief.isSilent(held)) return { tryAtMs: at, probe: false }
+  const statedMs = belief.statedUntil(held, inputTokens, at)
+  const trust = trustOf(held, lane)
+  let fitsMs = belief.forecast(held, inputTokens + reserve, at, trust)
+  if (fitsMs === null && reserve > 0) fitsMs = belief.forecast(held, inputTokens, at, trust)
+  const riskMs = belief.mayRiskAt(held, policy.pacingBaseMs, policy.pacingMaxMs)
+  if (fitsMs !== null && fitsMs <= at) {
+    const sure = belief.roomAt(held, at, 0) >= inputTokens
+    return { tryAtMs: sure ? at : Math.max(at, riskMs), probe: false }
+  }
+  const spare = held.credit >= (lane === 'primary' ? 1 : 2)
+  if (spare && statedMs <= at && riskMs <= at && belief.someFits(held, inputTokens + reserve, at))
+    return { tryAtMs: at, probe: true }
+  const probeMs = Math.max(statedMs, riskMs, probedAt(context, waiting, fitsMs))
+  return fitsMs === null || probeMs < fitsMs
+    ? { tryAtMs: Math.max(at, probeMs), probe: true }
+    : { tryAtMs: fitsMs, probe: false }
+}
+
+/** What is believed of a primary. */
+export const primaryVerdict = (context: ScopeContext, waiting: Waiting): Verdict =>
+  judged(context, waiting, 0)
+
+/** What is believed of an auxiliary, room for the next primary left out. */
+export const auxiliaryVerdict = (context: ScopeContext, waiting: Waiting): Verdict =>
+  judged(context, waiting, tokenReserve(context, waiting.call.inputTokens))
+
+/** When silence lets a call in, epoch milliseconds; null when it does not. */
+export const forecastOf = (context: ScopeContext, waiting: Waiting): number | null =>
+  belief.forecast(
+    context.belief,
+    waiting.call.inputTokens,
+    context.at,
+    trustOf(context.belief, waiting.call.lane),
+  )
+
+/** The same, when `tokens` are sent now. */
+export const forecastAfter = (context: ScopeContext, waiting: Waiting, tokens: number): number | null =>
+  belief.forecast(
+    belief.sent(context.belief, tokens, context.at, context.at),
+    waiting.call.inputTokens,
+    context.at,
+    trustOf(context.belief, waiting.call.lane),
+  )
