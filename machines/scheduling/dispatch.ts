@@ -24,7 +24,8 @@ import {
   served,
 } from './fairness.ts'
 import { grant } from './grant.ts'
-import { auxiliariesBeside, besideHead, lookAgain, passPrimaries } from './right-of-way.ts'
+import { bindsByWindow } from './planner.ts'
+import { auxiliariesBeside, besideHead, choosePacked, lookAgain, passPrimaries } from './right-of-way.ts'
 
 const passUrgent = (draft: Draft): void => {
   while (draft.urgent.size > 0 && draft.counts.places < capacityOf(draft) && !waitsForProvider(draft)) {
@@ -40,6 +41,11 @@ const passUrgent = (draft: Draft): void => {
 /** How often a head that does not fit yet is passed over before its room is kept for it. */
 const maxBypass = 2
 
+const bypassed = ({ bypass }: Draft, head: Waiting): number =>
+  bypass?.callId === head.call.id ? bypass.count : 0
+
+const mayBypass = (draft: Draft, head: Waiting): boolean => bypassed(draft, head) < maxBypass
+
 /** Whose turn it is, or, at most `maxBypass` times for the same head that does not fit, somebody else who fits. */
 const chooseAuxiliary = (draft: Draft): Waiting | null => {
   const fits = (waiting: Waiting): boolean => {
@@ -50,12 +56,18 @@ const chooseAuxiliary = (draft: Draft): Waiting | null => {
   // A class that backs off does so alone: no room is kept for it, the others of the lane go on.
   const backsOff = (waiting: Waiting): boolean => !fits(waiting) && isPaced(draft, waiting)
   const head = nextAuxiliary(draft, backsOff)
-  if (head === null || fits(head)) return head
+  if (head === null) return null
+  if (bindsByWindow(draft.belief) && mayBypass(draft, head)) {
+    const packed = choosePacked(draft, false)
+    if (packed !== null && packed.seq !== head.seq && fits(head))
+      draft.bypass = { callId: head.call.id, count: bypassed(draft, head) + 1 }
+    return packed
+  }
+  if (fits(head)) return head
   if (auxiliaryMisfit(draft, head) === 'forecast') return besideHead(draft, head)
-  const before = draft.bypass?.callId === head.call.id ? draft.bypass.count : 0
-  if (before >= maxBypass) return null
+  if (!mayBypass(draft, head)) return null
   const other = nextThatFits(draft, fits)
-  if (other !== null) draft.bypass = { callId: head.call.id, count: before + 1 }
+  if (other !== null) draft.bypass = { callId: head.call.id, count: bypassed(draft, head) + 1 }
   return other
 }
 

@@ -13,17 +13,21 @@
 import type { Belief } from '../limits/belief/belief.ts'
 import * as belief from '../limits/belief/belief.ts'
 import { expects } from '../limits/belief/demand.ts'
-import { leaderOf, speaks } from '../limits/belief/layer.ts'
+import { type Layer, leaderOf, speaks } from '../limits/belief/layer.ts'
 import type { ScopeContext, Waiting } from '../state/context.ts'
 
 /** A waiting call is tried at least so often, whatever is believed, milliseconds. */
 export const longestSilenceMs = 8 * 60_000
 /** In a limit that forgets by the minute, kept room is lost use: at most this share of it. */
 const windowReserveShare = 0.04
+/** A bucket that is kept fuller than this runs over between two calls. */
+const fullestShare = 0.9
 /** How far beyond what is sure each lane goes (0: nothing risked, 1: the best guess, 2: the most hopeful bound), with and without refusals to spare. */
 const trusts = {
   primary: { spare: 1, sparing: 0.6 },
   auxiliary: { spare: 1, sparing: 0.2 },
+  /** Under a ceiling that follows use, what is not tried is lost. */
+  growing: { spare: 1.2, sparing: 0.5 },
 } as const
 
 export interface Verdict {
@@ -34,9 +38,12 @@ export interface Verdict {
 }
 
 export const trustOf = (
-  { credit }: Belief,
+  held: Belief,
   lane: 'primary' | 'auxiliary',
-): number => trusts[lane][credit >= 1 ? 'spare' : 'sparing']
+): number => {
+  const of = lane === 'auxiliary' && bindsByWindow(held) ? 'growing' : lane
+  return trusts[of][held.credit >= 1 ? 'spare' : 'sparing']
+}
 
 /**
  * When the call is tried whatever is believed, epoch milliseconds: soon where waiting is believed not to
@@ -52,8 +59,11 @@ const probedAt = (context: ScopeContext, waiting: Waiting, fitsMs: number | null
 }
 
 /** Whether the limit that binds is one of windows, in which what is kept is lost. */
-const bindsByWindow = ({ limit, acceleration }: Belief): boolean =>
-  speaks(acceleration) || (speaks(limit) && leaderOf(limit, belief.priors.limit) !== 'bucket')
+export const bindsByWindow = ({ limit, acceleration }: Belief): boolean =>
+  isWindow(acceleration, 'acceleration') || isWindow(limit, 'limit')
+
+const isWindow = (layer: Layer, name: belief.LayerName): boolean =>
+  speaks(layer) && leaderOf(layer, belief.priors[name]) !== 'bucket'
 
 /** Input tokens that auxiliaries leave for the next primary. */
 export const tokenReserve = (context: ScopeContext, tokens: number): number => {
@@ -64,19 +74,22 @@ export const tokenReserve = (context: ScopeContext, tokens: number): number => {
     const most = Math.floor(windowReserveShare * context.belief.highestAccepted)
     return Math.min(demand.largestTokens, most)
   }
-  // The bucket must be able to hold both.
-  return Math.max(0, Math.min(demand.largestTokens, Math.floor(context.belief.limit.bucket.burst) - tokens))
+  // The bucket must be able to hold both, and not run over meanwhile.
+  const { burst } = context.belief.limit.bucket
+  return Math.max(0, Math.min(demand.largestTokens, Math.floor(burst * fullestShare) - tokens))
 }
 
-const judged = (context: ScopeContext, waiting: Waiting, reserve: number): Verdict => {
+const judged = (context: ScopeContext, waiting: Waiting, reserve: number, ambition = 0): Verdict => {
   const { at, policy } = context
   const { inputTokens, lane } = waiting.call
   const held = context.belief
   if (belief.isSilent(held)) return { tryAtMs: at, probe: false }
   const statedMs = belief.statedUntil(held, inputTokens, at)
-  const trust = trustOf(held, lane)
-  let fitsMs = belief.forecast(held, inputTokens + reserve, at, trust)
-  if (fitsMs === null && reserve > 0) fitsMs = belief.forecast(held, inputTokens, at, trust)
+  const trust = Math.max(ambition, trustOf(held, lane))
+  let fitsMs = belief.forecast(held, inputTokens, at, trust)
+  // Room is kept by the best guess: where that is wrong, it is the room that suffers.
+  if (fitsMs !== null && reserve > 0)
+    fitsMs = Math.max(fitsMs, belief.forecast(held, inputTokens + reserve, at, Math.max(1, trust)) ?? fitsMs)
   const riskMs = belief.mayRiskAt(held, policy.pacingBaseMs, policy.pacingMaxMs)
   if (fitsMs !== null && fitsMs <= at) {
     const sure = belief.roomAt(held, at, 0) >= inputTokens
@@ -85,7 +98,9 @@ const judged = (context: ScopeContext, waiting: Waiting, reserve: number): Verdi
   const spare = held.credit >= (lane === 'primary' ? 1 : 2)
   if (spare && statedMs <= at && riskMs <= at && belief.someFits(held, inputTokens + reserve, at))
     return { tryAtMs: at, probe: true }
-  const probeMs = Math.max(statedMs, riskMs, probedAt(context, waiting, fitsMs))
+  // Background finds out for all of its calls together, not for each.
+  const lastMs = lane === 'auxiliary' && held.refusal !== null ? held.refusal.atMs + policy.quietWindowMs : 0
+  const probeMs = Math.max(statedMs, riskMs, lastMs, probedAt(context, waiting, fitsMs))
   return fitsMs === null || probeMs < fitsMs
     ? { tryAtMs: Math.max(at, probeMs), probe: true }
     : { tryAtMs: fitsMs, probe: false }
@@ -98,6 +113,10 @@ export const primaryVerdict = (context: ScopeContext, waiting: Waiting): Verdict
 /** What is believed of an auxiliary, room for the next primary left out. */
 export const auxiliaryVerdict = (context: ScopeContext, waiting: Waiting): Verdict =>
   judged(context, waiting, tokenReserve(context, waiting.call.inputTokens))
+
+/** The same for one that is to lift a ceiling: the best guess at least is tried. */
+export const buildingVerdict = (context: ScopeContext, waiting: Waiting): Verdict =>
+  judged(context, waiting, 0, 1)
 
 /** When silence lets a call in, epoch milliseconds; null when it does not. */
 export const forecastOf = (context: ScopeContext, waiting: Waiting): number | null =>

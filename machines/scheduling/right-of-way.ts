@@ -1,5 +1,6 @@
 /** Primaries in their order, smaller ones past larger ones that do not fit, and auxiliaries beside them. */
 import { first, peek, pop, remove } from '../collections/queue.ts'
+import { roomAt } from '../limits/belief/belief.ts'
 import { capacityOf } from '../limits/capacity.ts'
 import { lookup, type Waiting } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
@@ -12,7 +13,7 @@ import {
 } from './admission.ts'
 import { frontCalls, isReady, seqOf, served } from './fairness.ts'
 import { grant } from './grant.ts'
-import { forecastAfter, forecastOf } from './planner.ts'
+import { bindsByWindow, buildingVerdict, forecastAfter, forecastOf, trustOf } from './planner.ts'
 
 /** Primaries behind one that does not fit that are looked at. */
 const primariesLookedAt = 8
@@ -125,11 +126,34 @@ export const auxiliariesBeside = (draft: Draft): void => {
     if (fits !== null && fits <= draft.at) return
     const builds = fits === null
     if (builds && strategy === 'backfill') return
-    const chosen = chooseBeside(draft, next.waiting, fits)
+    const chosen = builds ? choosePacked(draft, true) : chooseBeside(draft, next.waiting, fits)
     if (chosen === null) return
     served(draft, chosen)
     grant(draft, chosen, builds ? 'warm-up' : 'backfill')
   }
+}
+
+/**
+ * Whole minutes are packed as full as their ceiling permits, for what is used in one is what the next
+ * grows from: of the first calls the choice that fills what is left, its smallest first. Null when none fits.
+ */
+export const choosePacked = (draft: Draft, builds: boolean): Waiting | null => {
+  const calls = frontCalls(draft, auxiliariesLookedAt).filter((waiting) => {
+    const { reason, tryAtMs } = auxiliaryFit(draft, waiting)
+    if (reason === null) return true
+    if (reason !== 'forecast') return false
+    const verdict = builds ? buildingVerdict(draft, waiting) : null
+    lookAgain(draft, Math.min(tryAtMs, verdict?.tryAtMs ?? tryAtMs))
+    return verdict !== null && verdict.tryAtMs <= draft.at
+  })
+  const trust = Math.max(builds ? 1 : 0, trustOf(draft.belief, 'auxiliary'))
+  const sizes = calls.map(({ call }) => call.inputTokens)
+  const packed = pack(sizes, roomAt(draft.belief, draft.at, trust)).map((index) => calls[index]!)
+  return (packed.length > 0 ? packed : calls).reduce<Waiting | null>(
+    (least, waiting) =>
+      least === null || waiting.call.inputTokens < least.call.inputTokens ? waiting : least,
+    null,
+  )
 }
 
 /** An auxiliary that goes while the one whose turn it is does not fit, without delaying it; in a bucket every token delays it. */

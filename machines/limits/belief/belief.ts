@@ -94,7 +94,7 @@ export const priors: Readonly<Record<LayerName, Prior>> = {
   acceleration: { bucket: 0.02, trailing: 1, clock: 0.6 },
 }
 /** One acceptance earns so much of a refusal: in a bucket little is gained by trying, under growth every step is found by trying. */
-const earned: Readonly<Record<LayerName, number>> = { limit: 1 / 50, acceleration: 1 / 16 }
+const earned: Readonly<Record<LayerName, number>> = { limit: 1 / 50, acceleration: 1 / 12 }
 /** Tries that may well be refused follow each other so closely at most, milliseconds: the answer to one comes before the next. */
 const leastSpacingMs = 40
 

@@ -71,6 +71,8 @@ const unseenFactor = { low: 1 / 4, high: 16 }
 /** Bounds of the rate loosen by this share a minute, for limits change. */
 const looseningPerMinute = 0.004
 const shortestMs = 200
+/** By the best guess so full, it may be full. */
+const nearlyFull = 0.7
 
 export const isKnown = ({ atMs }: Bucket): boolean => atMs > 0
 
@@ -90,7 +92,7 @@ export const refilled = (bucket: Bucket, atMs: number): Bucket => {
     low: Math.min(Math.max(low, Math.min(burstLow, low + rateLow * elapsedMs)), most),
     middle: Math.max(Math.min(middle, burst), next),
     high: Math.min(most, high + rateHigh * elapsedMs),
-    fullAtMs: next >= burst ? atMs : bucket.fullAtMs,
+    fullAtMs: next >= burst * nearlyFull ? atMs : bucket.fullAtMs,
   }
 }
 
@@ -188,6 +190,12 @@ export const acceptedBy = (before: Bucket, moment: Moment): Bucket => {
     : { ...bucket, accepted: withAnchor(bucket.accepted, anchor) }
 }
 
+/** The rate, when only the burst was seen. */
+const rated = (burst: number) => ({
+  rateLow: (burst / minuteMs) * unseenFactor.low,
+  rateHigh: (burst / minuteMs) * unseenFactor.high,
+})
+
 /** The first refusal: so much was taken within a short time, and no more. */
 const begun = ({ tokens, dispatchedAtMs, atMs, charges }: Moment): Bucket => {
   let burst = 1
@@ -195,7 +203,6 @@ const begun = ({ tokens, dispatchedAtMs, atMs, charges }: Moment): Bucket => {
     const taken = sentBetween(charges, dispatchedAtMs - spanSeconds * 1_000, dispatchedAtMs)
     burst = Math.max(burst, (taken + tokens / 2) / (1 + spanSeconds / 60))
   }
-  const rate = burst / minuteMs
   return {
     ...unknownBucket,
     beganAtMs: atMs,
@@ -203,8 +210,7 @@ const begun = ({ tokens, dispatchedAtMs, atMs, charges }: Moment): Bucket => {
     low: 0,
     middle: tokens / 2,
     high: tokens,
-    rateLow: rate * unseenFactor.low,
-    rateHigh: rate * unseenFactor.high,
+    ...rated(burst),
     burst,
     burstLow: Math.min(burst, sentBetween(charges, dispatchedAtMs - 1_000, dispatchedAtMs)),
   }
@@ -215,6 +221,11 @@ export const refusedBy = (before: Bucket, moment: Moment): Bucket => {
   const { tokens, dispatchedAtMs, atMs, sentBefore, sentAfter } = moment
   const known = isKnown(before)
   let bucket = known ? loosened(refilled(before, atMs), atMs - before.atMs) : begun(moment)
+  // One of the burst that told first: what was taken then was less by this call.
+  if (known && dispatchedAtMs <= before.beganAtMs && !before.stated) {
+    const burstThen = begun(moment).burst
+    if (burstThen < bucket.burst) bucket = { ...bucket, ...rated(burstThen), burst: burstThen, burstLow: Math.min(bucket.burstLow, burstThen) }
+  }
   let { rateLow, rateHigh, burst, burstLow, burstHigh, low, middle, high, doubtTokens } = bucket
   const sinceMs = atMs - dispatchedAtMs
   const wrongBy = low + sentAfter - rateLow * sinceMs - tokens
