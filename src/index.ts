@@ -62,7 +62,7 @@ export type { CallRequest } from './host/request.ts'
 export { fingerprint, type ScopeKey, scopeName } from './host/scope-name.ts'
 export type { Observation } from './host/scope-runner.ts'
 export { type EffectScope, Host, type HostOptions, type RunOptions } from './host/service.ts'
-export type { LaneStatus, ScopeStatus } from './host/status.ts'
+export type { Alarm, AlarmKind, LaneStatus, ScopeStatus } from './host/status.ts'
 export { type ForegroundSink, foregroundInput } from './leases/foreground-input.ts'
 export {
   type Lease,

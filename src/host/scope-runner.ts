@@ -33,6 +33,8 @@ import {
 import type { Outbox } from './outbox.ts'
 import { type Disposition, Permit, type PermitOwner, type Settlement } from './permit.ts'
 import { recordText } from './record-text.ts'
+import { scopeStatus } from './scope-facts.ts'
+import type { ScopeStatus } from './status.ts'
 
 /**
  * When a call is recorded as dispatched. `withGrant`: its owner is sure to send, so the grant says
@@ -98,6 +100,11 @@ export class ScopeRunner implements PermitOwner {
 
   get context(): ScopeContext {
     return this.#actor.getSnapshot().context.scope
+  }
+
+  /** What the scope is doing, by the host's clock. */
+  get status(): ScopeStatus {
+    return scopeStatus(this.context, this.#ports.clock.now())
   }
 
   get actor(): Actor<typeof providerScope> {

@@ -15,7 +15,7 @@ import { type CallRequest, callOf } from './request.ts'
 import { awaitPermit, interruption, type Reading, runCall } from './run.ts'
 import { type ScopeKey, scopeName } from './scope-name.ts'
 import type { Observation, ScopeRunner } from './scope-runner.ts'
-import { type ScopeStatus, scopeStatus } from './status.ts'
+import type { ScopeStatus } from './status.ts'
 
 export interface HostOptions {
   /** Path of the journal file, `:memory:`, or a journal. Default `:memory:`. */
@@ -141,5 +141,5 @@ const effectScope = (runner: ScopeRunner): EffectScope => ({
         request.signal,
       )
     }),
-  status: Effect.sync(() => scopeStatus(runner.context)),
+  status: Effect.sync(() => runner.status),
 })

@@ -4,11 +4,14 @@ import { resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { CheckpointStore } from './checkpoints.ts'
 import { type Journal, JournalUnavailable, type ReadQuery, type StoredEntry } from './journal.ts'
+import { leaseHolder } from './lease.ts'
 import { explainOpening } from './opening.ts'
 import { EntryReader } from './rows.ts'
 import { readVersion, schemaVersion } from './schema.ts'
 
 export interface JournalReader extends Pick<Journal, 'read' | 'checkpoints'> {
+  /** Whether a process writes it now: then its scopes live, and time passes for them. */
+  readonly isWritten: () => boolean
   readonly close: () => void
 }
 
@@ -29,6 +32,7 @@ export const openSqliteReader = async (file: string): Promise<JournalReader> => 
   return {
     read: (query) => readAll(entries, query),
     checkpoints: async ({ untilAt } = {}) => checkpoints.newest(untilAt),
+    isWritten: () => leaseHolder(db, Date.now()) !== undefined,
     close: () => db.close(),
   }
 }
