@@ -13,7 +13,7 @@ import {
 } from './admission.ts'
 import { frontCalls, isReady, seqOf, served } from './fairness.ts'
 import { grant } from './grant.ts'
-import { bindsByWindow, buildingVerdict, forecastAfter, forecastOf, trustOf } from './planner.ts'
+import { buildingVerdict, forecastAfter, forecastOf, trustOf } from './planner.ts'
 
 /** Primaries behind one that does not fit that are looked at. */
 const primariesLookedAt = 8

@@ -7,7 +7,8 @@ import { endingsOf, rowsOf } from '../collections/ended-log.ts'
 import { fromArray, toArray } from '../collections/queue.ts'
 import { names } from '../collections/ring.ts'
 import { meterNames } from '../limits/budget.ts'
-import type { Ramp } from '../limits/ramp.ts'
+import type { Belief } from '../limits/belief/belief.ts'
+import { noDemand } from '../limits/belief/demand.ts'
 import { encodeQos, restoreQos } from '../limits/shed-limits.ts'
 import { priorityClasses } from '../model/call.ts'
 import { evidenceKinds } from '../model/evidence.ts'
@@ -16,8 +17,8 @@ import { type Policy, restorePolicy } from '../model/policy.ts'
 import { reorderPrimaries } from '../scheduling/primary-order.ts'
 import { emptyContext, noCounters, type ScopeContext } from '../state/context.ts'
 import { draftOf } from '../state/draft.ts'
+import { decodeBelief, encodeBelief } from './belief-schema.ts'
 import { type EncodedScope, snapshotVersion } from './encoded.ts'
-import { decodeRamp } from './ramp-schema.ts'
 import { restoreFlights, restorePrincipals, restoreWaiting } from './restore.ts'
 import { checkInFlight, checkPairs, checkWaiting } from './rows.ts'
 
@@ -59,7 +60,8 @@ export const encodeScope = (context: ScopeContext): EncodedScope => ({
   turns: byKey(context.turns),
   foregroundActive: context.foregroundActive,
   budget: ordered(meterNames, context.budget),
-  ramp: context.ramp,
+  belief: encodeBelief(context.belief),
+  demand: context.demand,
   wait: context.wait,
   pacing: ordered(priorityClasses, context.pacing),
   phase: context.phase,
@@ -98,8 +100,8 @@ const HeadSchema = Schema.Struct({
   inFlight: Schema.Array(Schema.Never),
 })
 
-/** Throws `SnapshotUnreadable`; answers the policy and the ramp, completed where an older version wrote less of them. */
-const check = (encoded: EncodedScope): { readonly policy: Policy; readonly ramp: Ramp } => {
+/** Throws `SnapshotUnreadable`; answers the policy and the belief, completed where an older version wrote less of them. */
+const check = (encoded: EncodedScope): { readonly policy: Policy; readonly belief: Belief } => {
   const { scope, state, at, waiting, inFlight } = encoded
   // The rows of long lists are looked at one by one, without the schema.
   const isList = (value: unknown): unknown => (Array.isArray(value) ? [] : value)
@@ -118,7 +120,7 @@ const check = (encoded: EncodedScope): { readonly policy: Policy; readonly ramp:
     for (const generation of [0, 1]) checkPairs(`snapshot.ended.${generation}`, encoded.ended?.[generation])
     return {
       policy: restorePolicy(encoded.policy, 'snapshot.policy'),
-      ramp: decodeRamp(encoded.ramp),
+      belief: decodeBelief(encoded.belief, (encoded as { ramp?: unknown }).ramp),
     }
   } catch (error) {
     throw error instanceof InvalidInput ? new SnapshotUnreadable(error.message) : error
@@ -135,7 +137,7 @@ export const decodeScope = (input: unknown): ScopeContext => {
       `version ${encoded.version} is not among those known here (1 to ${snapshotVersion})`,
     )
   }
-  const { policy, ramp } = check(encoded)
+  const { policy, belief } = check(encoded)
   const blank = emptyContext(encoded.scope, policy, encoded.at)
   const draft = draftOf({ ...blank, counters: { ...noCounters, ...encoded.counters } }, encoded.at)
   Object.assign(draft, {
@@ -147,11 +149,13 @@ export const decodeScope = (input: unknown): ScopeContext => {
     bypass: encoded.bypass,
     foregroundActive: encoded.foregroundActive,
     budget: encoded.budget,
-    ramp,
+    belief,
+    demand: encoded.demand ?? noDemand,
     // Older scopes had no probe.
     wait: encoded.wait && { ...encoded.wait, probeId: encoded.wait.probeId ?? null },
     pacing: encoded.pacing,
-    phase: encoded.phase,
+    // Older scopes planned nothing.
+    phase: { ...encoded.phase, lookAgainMs: encoded.phase.lookAgainMs ?? 0, promise: encoded.phase.promise ?? null },
     drain: encoded.drain,
     primaryOwed: encoded.primaryOwed,
     quantumEndedAt: encoded.quantumEndedAt,
