@@ -60,6 +60,7 @@ export const submit = (draft: Draft, { call, dispatchAtOnce = false }: Submitted
     waitsFor: call.lane === 'primary' ? dependOn(draft, call) : [],
     unclaimedUntilMs: null,
     dispatchAtOnce,
+    heldFromMs: draft.heldMs,
   })
   draft.unannounced = [...draft.unannounced, call.id]
   if (call.parentId !== null && HashMap.has(draft.inFlight, call.parentId))

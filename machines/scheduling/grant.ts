@@ -5,14 +5,19 @@ import * as pacing from '../limits/pacing.ts'
 import * as ramp from '../limits/ramp.ts'
 import type { PriorityClass } from '../model/call.ts'
 import type { GrantReason } from '../model/decision.ts'
-import type { InFlight, Waiting } from '../state/context.ts'
+import type { InFlight, TakenTurn, Waiting } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { costOfCall } from './admission.ts'
 import { noteGrant } from './timeouts.ts'
 
 /** Moves a waiting call into flight and says so. */
-export const grant = (draft: Draft, waiting: Waiting, reason: GrantReason, borrowed = false): void => {
-  const { call, seq, submittedAt } = waiting
+export const grant = (
+  draft: Draft,
+  waiting: Waiting,
+  reason: GrantReason,
+  { borrowed = false, turn = null }: { readonly borrowed?: boolean; readonly turn?: TakenTurn | null } = {},
+): void => {
+  const { call, seq, submittedAt, heldFromMs } = waiting
   const granted: InFlight = {
     call,
     seq,
@@ -24,6 +29,8 @@ export const grant = (draft: Draft, waiting: Waiting, reason: GrantReason, borro
     preempted: false,
     borrowed,
     paced: takeWindow(draft, call.priorityClass),
+    heldFromMs,
+    turn,
   }
   draft.waiting = HashMap.remove(draft.waiting, call.id)
   draft.inFlight = HashMap.set(draft.inFlight, call.id, granted)

@@ -6,7 +6,7 @@ import * as pacing from '../limits/pacing.ts'
 import { departed } from '../limits/shed-limits.ts'
 import type { Call } from '../model/call.ts'
 import type { DeferReason, ExpireReason, RejectReason } from '../model/decision.ts'
-import { type InFlight, lookup, type Waiting, without } from '../state/context.ts'
+import { type InFlight, lookup, type TakenTurn, type Waiting, without } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { lend } from './dispatch.ts'
 import {
@@ -15,15 +15,15 @@ import {
   isReady,
   leaveBacklog,
   leaveFlight,
-  refundTurn,
+  returnTurn,
   seqOf,
 } from './fairness.ts'
 import { countFlight } from './grant.ts'
 import { placed, rankOf } from './primary-order.ts'
 import { noteArrival } from './timeouts.ts'
 
-/** Into the lane's queue, at its own place. */
-export const enqueue = (draft: Draft, waiting: Waiting): void => {
+/** Into the lane's queue, at its own place; with its turn, where it took one and gets it back. */
+export const enqueue = (draft: Draft, waiting: Waiting, turn: TakenTurn | null = null): void => {
   const { call, seq } = waiting
   draft.waiting = HashMap.set(draft.waiting, call.id, waiting)
   const place = { seq, id: call.id }
@@ -36,6 +36,7 @@ export const enqueue = (draft: Draft, waiting: Waiting): void => {
     draft.counts.auxiliaryWaiting += 1
     if (waiting.urgent)
       draft.urgent = isNewest(draft, waiting) ? push(draft.urgent, place) : insert(draft.urgent, place, seqOf)
+    else if (turn !== null) returnTurn(draft, waiting, turn)
     else enqueueAuxiliary(draft, waiting)
   }
 }
@@ -132,11 +133,8 @@ export const isUrgent = (draft: Draft, call: Call): boolean =>
 
 /** Back to its own place, with its age. */
 export const returnToPlace = (draft: Draft, flight: InFlight, reason: DeferReason): void => {
-  const { call, seq, submittedAt, attempts } = flight
-  if (call.lane === 'auxiliary' && flight.grant !== 'dependency' && flight.grant !== 'nested') {
-    refundTurn(draft, call.principal, call.inputTokens)
-  }
-  enqueue(draft, {
+  const { call, seq, submittedAt, attempts, heldFromMs } = flight
+  const waiting: Waiting = {
     call,
     seq,
     submittedAt,
@@ -147,7 +145,9 @@ export const returnToPlace = (draft: Draft, flight: InFlight, reason: DeferReaso
     unclaimedUntilMs: null,
     // Its owner has to come back first.
     dispatchAtOnce: false,
-  })
+    heldFromMs,
+  }
+  enqueue(draft, waiting, flight.turn)
   noteArrival(draft, call.lane, submittedAt, insert(draft.arrivals[call.lane], { seq, id: call.id }, seqOf))
   draft.unannounced = [...draft.unannounced, call.id]
 }

@@ -39,8 +39,6 @@ const whyPrimary = (context: ScopeContext, waiting: Waiting): WaitReason => {
   switch (context.state) {
     case 'primaryPending':
       return because('auxiliaries-in-flight', context.phase.graceUntilMs || context.phase.patienceUntilMs)
-    case 'auxiliaryDraining':
-      return because('fairness-quantum')
     case 'quietRamp.quiet':
       return nextPrimary(context)?.waiting.seq === waiting.seq
         ? whyPrimaryQuiet(context, waiting)

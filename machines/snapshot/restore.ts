@@ -2,18 +2,29 @@
 import { HashMap } from 'effect'
 import { add, addAll, type Due } from '../collections/heap.ts'
 import { fromArray, push } from '../collections/queue.ts'
-import { fromNames } from '../collections/ring.ts'
+import { readBack } from '../collections/ring.ts'
 import type { Lane } from '../model/call.ts'
-import { isReady } from '../scheduling/fairness.ts'
+import { isReady, parkAtQuota } from '../scheduling/fairness.ts'
 import { countFlight } from '../scheduling/grant.ts'
 import { rankOf } from '../scheduling/primary-order.ts'
 import type { InFlight, Place, Waiting } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import type { EncodedScope } from './encoded.ts'
 
-/** Before `dispatchAtOnce` was written, nobody's grant meant a dispatch. */
+/** Before `dispatchAtOnce` was written, nobody's grant meant a dispatch; before there was a held clock, the time of day was it. */
 const completed = (waiting: Waiting): Waiting =>
-  waiting.dispatchAtOnce === undefined ? { ...waiting, dispatchAtOnce: false } : waiting
+  waiting.dispatchAtOnce === undefined || waiting.heldFromMs === undefined
+    ? {
+        ...waiting,
+        dispatchAtOnce: waiting.dispatchAtOnce ?? false,
+        heldFromMs: waiting.heldFromMs ?? waiting.submittedAt,
+      }
+    : waiting
+
+const completedFlight = (flight: InFlight): InFlight =>
+  flight.turn === undefined || flight.heldFromMs === undefined
+    ? { ...flight, heldFromMs: flight.heldFromMs ?? flight.submittedAt, turn: flight.turn ?? null }
+    : flight
 
 export const restoreWaiting = (draft: Draft, calls: ReadonlyArray<Waiting>): void => {
   const primaries: Place[][] = draft.primaries.map(() => [])
@@ -48,9 +59,10 @@ export const restoreWaiting = (draft: Draft, calls: ReadonlyArray<Waiting>): voi
 
 export const restorePrincipals = (
   draft: Draft,
-  { principals, ring, waiting, inFlight }: EncodedScope,
+  { principals, ring, nextPlace, waiting, inFlight }: EncodedScope,
 ): void => {
-  draft.ring = fromNames(ring)
+  const placed = ring.map((turn, index) => (typeof turn === 'string' ? ([turn, index] as const) : turn))
+  draft.ring = readBack(placed, nextPlace ?? placed.length)
   const queued = Map.groupBy(
     waiting.filter((one) => one.call.lane === 'auxiliary' && !one.urgent && isReady(one)),
     ({ call }) => call.principal,
@@ -60,7 +72,7 @@ export const restorePrincipals = (
     ({ call }) => call.principal,
   )
   draft.principals = HashMap.fromIterable(
-    principals.map(([name, { deficitTokens, servedAt }]) => {
+    principals.map(([name, { deficitTokens, servedAt, turns = 0, heldFromMs = servedAt }]) => {
       const places = (queued.get(name) ?? []).map(({ seq, call }) => ({ seq, id: call.id }))
       const inFlightCount = flying.get(name)?.length ?? 0
       return [
@@ -70,14 +82,18 @@ export const restorePrincipals = (
           waiting: places.length,
           inFlight: inFlightCount,
           deficitTokens,
+          turns,
           servedAt,
+          heldFromMs,
         },
       ] as const
     }),
   )
+  parkAtQuota(draft)
 }
 
-export const restoreFlights = (draft: Draft, flights: ReadonlyArray<InFlight>): void => {
+export const restoreFlights = (draft: Draft, rows: ReadonlyArray<InFlight>): void => {
+  const flights = rows.map(completedFlight)
   draft.inFlight = HashMap.fromIterable(flights.map((flight) => [flight.call.id, flight] as const))
   const grants = { ...draft.grants }
   const inOrder = [...flights].sort((one, other) => one.grantedAt - other.grantedAt || one.seq - other.seq)
