@@ -7,6 +7,7 @@ import type { PriorityClass } from '../model/call.ts'
 import type { DeferReason } from '../model/decision.ts'
 import type { Place, ScopeContext, Waiting } from '../state/context.ts'
 import { headOf } from './fairness.ts'
+import { standingRank } from './primary-order.ts'
 import { heldSince, type NextTurn, nextThatFits, pickAuxiliary, ringFront } from './turns.ts'
 
 export const costOfCall = ({ call }: Pick<Waiting, 'call'>): Cost => ({
@@ -154,7 +155,12 @@ export const nextPrimary = (
   context: ScopeContext,
 ): { readonly waiting: Waiting; readonly rank: number; readonly queue: Queue<Place> } | null => {
   for (let rank = 0; rank < context.primaries.length; rank += 1) {
-    const found = headOf(context, context.primaries[rank]!)
+    // One that has inherited a better rank since has left an empty place behind.
+    const found = headOf(
+      context,
+      context.primaries[rank]!,
+      (one) => standingRank(context.policy, one) === rank,
+    )
     if (found !== null) return { waiting: found.head, rank, queue: found.queue }
   }
   return null

@@ -49,13 +49,20 @@ export const isNewest = ({ nextSeq }: Pick<ScopeContext, 'nextSeq'>, { seq, atte
 export const headOf = (
   context: Pick<ScopeContext, 'waiting'>,
   queue: Queue<Place>,
+  belongs: (waiting: Waiting) => boolean = () => true,
 ): { readonly head: Waiting; readonly queue: Queue<Place> } | null => {
   let rest = queue
   for (;;) {
     const place = peek(rest)
     if (place === undefined) return null
     const waiting = lookup(context.waiting, place.id)
-    if (waiting !== undefined && waiting.seq === place.seq && !waiting.urgent && isReady(waiting))
+    if (
+      waiting !== undefined &&
+      waiting.seq === place.seq &&
+      !waiting.urgent &&
+      isReady(waiting) &&
+      belongs(waiting)
+    )
       return { head: waiting, queue: rest }
     rest = pop(rest)
   }

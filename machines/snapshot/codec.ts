@@ -18,7 +18,7 @@ import { emptyContext, noCounters, type Principal, type ScopeContext } from '../
 import { draftOf } from '../state/draft.ts'
 import { type EncodedPrincipal, type EncodedScope, snapshotVersion } from './encoded.ts'
 import { decodeRamp } from './ramp-schema.ts'
-import { restoreFlights, restorePrincipals, restoreWaiting } from './restore.ts'
+import { restoreExpected, restoreFlights, restorePrincipals, restoreWaiting } from './restore.ts'
 import { checkInFlight, checkPairs, checkWaiting } from './rows.ts'
 
 const byKey = <T>(map: HashMap.HashMap<string, T>): Array<readonly [string, T]> =>
@@ -174,7 +174,7 @@ export const decodeScope = (input: unknown): ScopeContext => {
     episode: encoded.episode,
     refusalsByKind: encoded.refusalsByKind ?? {},
     ended: endingsOf(...encoded.ended),
-    expected: HashMap.fromIterable(encoded.expected),
+    expected: restoreExpected(encoded),
     turns: HashMap.fromIterable(encoded.turns),
     heldTurns: encoded.turns.filter(([, turn]) => turn.betweenRounds === 'hold').length,
     nested: HashMap.fromIterable(

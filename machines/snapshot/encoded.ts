@@ -47,7 +47,8 @@ export interface EncodedScope {
     readonly lent: string | null
     readonly waiting: ReadonlyArray<{ seq: number; id: string }>
   }>
-  readonly expected: Pairs<number>
+  /** Older versions wrote how many primaries expect it. */
+  readonly expected: Pairs<ReadonlyArray<string> | number>
   readonly turns: Pairs<Turn>
   readonly foregroundActive: boolean
   readonly budget: Budget

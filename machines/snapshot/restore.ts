@@ -6,24 +6,37 @@ import { readBack } from '../collections/ring.ts'
 import type { Lane } from '../model/call.ts'
 import { isReady, parkAtQuota } from '../scheduling/fairness.ts'
 import { countFlight } from '../scheduling/grant.ts'
-import { rankOf } from '../scheduling/primary-order.ts'
-import type { InFlight, Place, Waiting } from '../state/context.ts'
+import { standingRank } from '../scheduling/primary-order.ts'
+import type { InFlight, Place, ScopeContext, Waiting } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import type { EncodedScope } from './encoded.ts'
 
-/** Before `dispatchAtOnce` was written, nobody's grant meant a dispatch; before there was a held clock, the time of day was it. */
+/**
+ * Before `dispatchAtOnce` was written, nobody's grant meant a dispatch; before there was a held clock, the
+ * time of day was it; and every refusal counted, whatever it was for.
+ */
 const completed = (waiting: Waiting): Waiting =>
-  waiting.dispatchAtOnce === undefined || waiting.heldFromMs === undefined
+  waiting.dispatchAtOnce === undefined ||
+  waiting.heldFromMs === undefined ||
+  waiting.sizeRefusals === undefined ||
+  waiting.inheritedRank === undefined
     ? {
         ...waiting,
+        inheritedRank: waiting.inheritedRank ?? null,
+        sizeRefusals: waiting.sizeRefusals ?? waiting.attempts,
         dispatchAtOnce: waiting.dispatchAtOnce ?? false,
         heldFromMs: waiting.heldFromMs ?? waiting.submittedAt,
       }
     : waiting
 
 const completedFlight = (flight: InFlight): InFlight =>
-  flight.turn === undefined || flight.heldFromMs === undefined
-    ? { ...flight, heldFromMs: flight.heldFromMs ?? flight.submittedAt, turn: flight.turn ?? null }
+  flight.turn === undefined || flight.heldFromMs === undefined || flight.sizeRefusals === undefined
+    ? {
+        ...flight,
+        heldFromMs: flight.heldFromMs ?? flight.submittedAt,
+        sizeRefusals: flight.sizeRefusals ?? flight.attempts - 1,
+        turn: flight.turn ?? null,
+      }
     : flight
 
 export const restoreWaiting = (draft: Draft, calls: ReadonlyArray<Waiting>): void => {
@@ -32,14 +45,15 @@ export const restoreWaiting = (draft: Draft, calls: ReadonlyArray<Waiting>): voi
   const urgents: Place[] = []
   const dependents = new Map<string, string[]>()
   const unclaimed: Due[] = []
-  for (const waiting of calls) {
+  for (const row of calls) {
+    const waiting = completed(row)
     const { call, seq, urgent, waitsFor, unclaimedUntilMs } = waiting
     const { id, lane, deadlineAt } = call
     const place = { seq, id }
     const ready = isReady(waiting)
     arrivals[lane].push(place)
     if (urgent && ready) urgents.push(place)
-    if (lane === 'primary' && ready) primaries[rankOf(draft.policy, call.priorityClass)]!.push(place)
+    if (lane === 'primary' && ready) primaries[standingRank(draft.policy, waiting)]!.push(place)
     if (lane === 'primary' && ready) draft.counts.primaryReady += 1
     if (deadlineAt !== null) draft.deadlines = add(draft.deadlines, { at: deadlineAt, callId: id })
     if (unclaimedUntilMs !== null) unclaimed.push({ at: unclaimedUntilMs, callId: id })
@@ -56,6 +70,16 @@ export const restoreWaiting = (draft: Draft, calls: ReadonlyArray<Waiting>): voi
   draft.unclaimed = addAll(draft.unclaimed, unclaimed)
   draft.dependents = HashMap.fromIterable(dependents)
 }
+
+/** Where an older version wrote only how many expect an id, those that name it do. */
+export const restoreExpected = ({ expected, waiting, inFlight }: EncodedScope): ScopeContext['expected'] =>
+  HashMap.fromIterable(
+    expected.map(([id, by]) => {
+      if (typeof by !== 'number') return [id, by] as const
+      const naming = [...waiting, ...inFlight].filter(({ call }) => call.dependsOn.includes(id))
+      return [id, naming.map(({ call }) => call.id)] as const
+    }),
+  )
 
 export const restorePrincipals = (
   draft: Draft,

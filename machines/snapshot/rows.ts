@@ -22,7 +22,9 @@ export const WaitingSchema = Schema.Struct({
   unclaimedUntilMs: Schema.NullOr(Schema.Int),
   /** Not there in what older versions wrote. */
   dispatchAtOnce: Schema.optional(Schema.Boolean),
+  sizeRefusals: Schema.optional(counted),
   heldFromMs: Schema.optional(Schema.Finite),
+  inheritedRank: Schema.optional(Schema.NullOr(integer(0, 3))),
 })
 
 export const InFlightSchema = Schema.Struct({
@@ -37,6 +39,7 @@ export const InFlightSchema = Schema.Struct({
   borrowed: Schema.Boolean,
   paced: Schema.Boolean,
   /** Not there in what older versions wrote. */
+  sizeRefusals: Schema.optional(counted),
   heldFromMs: Schema.optional(Schema.Finite),
   turn: Schema.optional(
     Schema.NullOr(
@@ -66,17 +69,26 @@ const isObject = (value: unknown): value is object => typeof value === 'object' 
 
 const fieldsOfCall = Object.keys(CallSchema.fields).length
 
-const hasPlace = ({ call, seq, submittedAt, attempts }: Waiting | InFlight): boolean =>
+const hasPlace = ({ call, seq, submittedAt, attempts, sizeRefusals = 0 }: Waiting | InFlight): boolean =>
   isCall(call) &&
   Object.keys(call).length === fieldsOfCall &&
   isCount(seq) &&
   Number.isSafeInteger(submittedAt) &&
-  isCount(attempts)
+  isCount(attempts) &&
+  isCount(sizeRefusals)
 
 /** The same question as `WaitingSchema`. */
 export const isWaitingRow = (row: unknown): boolean => {
   if (!isObject(row)) return false
-  const { reason, urgent, waitsFor, unclaimedUntilMs, dispatchAtOnce = false, heldFromMs } = row as Waiting
+  const {
+    reason,
+    urgent,
+    waitsFor,
+    unclaimedUntilMs,
+    dispatchAtOnce = false,
+    heldFromMs,
+    inheritedRank = null,
+  } = row as Waiting
   return (
     hasPlace(row as Waiting) &&
     isText(reason) &&
@@ -85,7 +97,8 @@ export const isWaitingRow = (row: unknown): boolean => {
     waitsFor.every(isText) &&
     (unclaimedUntilMs === null || Number.isSafeInteger(unclaimedUntilMs)) &&
     isFlag(dispatchAtOnce) &&
-    isReading(heldFromMs)
+    isReading(heldFromMs) &&
+    (inheritedRank === null || [0, 1, 2, 3].includes(inheritedRank))
   )
 }
 

@@ -26,9 +26,13 @@ export interface Waiting {
   readonly submittedAt: number
   /** Dispatches so far. */
   readonly attempts: number
+  /** Refusals so far that may have been for its own size. */
+  readonly sizeRefusals: number
   readonly reason: DeferReason
   /** Auxiliary that is let through a closed gate. */
   readonly urgent: boolean
+  /** Of a primary that others wait for: the best of their ranks, where that is better than its own; else null. */
+  readonly inheritedRank: number | null
   /** Ids that must end first; empty when it stands in its queue. */
   readonly waitsFor: ReadonlyArray<string>
   /** Epoch milliseconds at which it expires unless its owner claims it; null when it has one. */
@@ -46,6 +50,8 @@ export interface InFlight {
   readonly submittedAt: number
   /** This dispatch included. */
   readonly attempts: number
+  /** Refusals so far that may have been for its own size. */
+  readonly sizeRefusals: number
   readonly grantedAt: number
   readonly stage: 'admitted' | 'dispatched' | 'accepted'
   readonly grant: GrantReason
@@ -143,8 +149,8 @@ export interface ScopeContext {
   readonly unclaimed: Heap | null
   /** Waiting primaries by the id that they wait for. */
   readonly dependents: HashMap.HashMap<string, ReadonlyArray<string>>
-  /** Ids let through when they come, because a primary named them before they were submitted. */
-  readonly expected: HashMap.HashMap<string, number>
+  /** Ids let through when they come, with the primaries that named them before they were submitted. */
+  readonly expected: HashMap.HashMap<string, ReadonlyArray<string>>
   readonly turns: HashMap.HashMap<string, Turn>
   readonly heldTurns: number
   readonly foregroundActive: boolean
