@@ -85,7 +85,10 @@ const PolicySchema = Schema.Struct({
   auxiliaryActiveTimeoutMs: durationMs,
   /** Longest life of a turn that nobody ends. */
   turnTimeoutMs: durationMs,
-  /** Dispatches of one call at most, the refused ones included. */
+  /**
+   * Refusals of one call at most that may be for its own size. An outage, too many calls or an exhausted quota
+   * would refuse any call: the pending timeout bounds those.
+   */
   maxAttempts: integer(1, 1_000),
   /** First wait of a class that the provider refused; doubles with every refusal. */
   pacingBaseMs: durationMs,

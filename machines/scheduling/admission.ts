@@ -5,8 +5,10 @@ import * as pacing from '../limits/pacing.ts'
 import type { PriorityClass } from '../model/call.ts'
 import type { DeferReason } from '../model/decision.ts'
 import type { Place, ScopeContext, Waiting } from '../state/context.ts'
-import { headOf, ringFront, unservedSince } from './fairness.ts'
+import { headOf } from './fairness.ts'
 import { auxiliaryVerdict, primaryVerdict, type Verdict } from './planner.ts'
+import { standingRank } from './primary-order.ts'
+import { heldSince, ringFront } from './turns.ts'
 
 export const costOfCall = ({ call }: Pick<Waiting, 'call'>): Cost => ({
   requests: 1,
@@ -34,14 +36,43 @@ export const waitsForProvider = ({ wait, at }: ScopeContext): boolean => wait !=
 const paceOf = (context: ScopeContext, priorityClass: PriorityClass): pacing.Pace =>
   context.pacing[priorityClass] ?? pacing.steady
 
-/** Whether primaries have kept the longest unserved principal for `maxDeferralMs`. */
-export const overdue = (context: ScopeContext): boolean => {
-  const { at, policy, primaryOwed, quantumEndedAt } = context
-  const since = unservedSince(context)
-  if (since === null || at < since + policy.maxDeferralMs) return false
-  // Quanta and primaries take turns, unless the primary cannot go for that long itself.
-  return !primaryOwed || at >= quantumEndedAt + policy.maxDeferralMs
+/** Its class backs off: it does so alone, and the others of the lane go on. */
+export const backsOff =
+  (context: ScopeContext) =>
+  (waiting: Waiting): boolean =>
+    isPaced(context, waiting)
+
+/** The first call in the order of turns whose class does not back off. */
+export const turnFront = (context: ScopeContext): Waiting | null => ringFront(context, backsOff(context))
+
+/** Places that auxiliaries may have are all taken by auxiliaries. */
+const fillsItsPlaces = (context: ScopeContext): boolean =>
+  context.counts.auxiliaryInFlight >= auxiliaryPlaces(context)
+
+/**
+ * Whether primaries, and nothing else, keep back the auxiliary whose turn it is: they want the gate
+ * closed, while it has its share of the places, the budget, no pause and no wait. Places that primaries
+ * fill are places that they hold. Only then does the held clock run.
+ */
+export const isHeld = (context: ScopeContext): boolean => {
+  if (context.ring.size === 0 || !(context.foregroundActive || primaryWanted(context))) return false
+  if (waitsForProvider(context) || fillsItsPlaces(context)) return false
+  const front = turnFront(context)
+  return front !== null && fitsAt(context.budget, costOfCall(front), context.at) <= context.at
 }
+
+/** Milliseconds that the held clock has still to run before a quantum is owed; null when nobody could have it. */
+export const owedInMs = (context: ScopeContext): number | null => {
+  const { heldMs, policy, primaryOwed, quantumEndedHeldMs } = context
+  const front = turnFront(context)
+  if (front === null) return null
+  // Quanta and primaries take turns, unless the primary cannot go for that long itself.
+  const sinceMs = Math.max(heldSince(context, front), primaryOwed ? quantumEndedHeldMs : 0)
+  return Math.max(0, sinceMs + policy.maxDeferralMs - heldMs)
+}
+
+/** Whether primaries have held the principal whose turn it is for `maxDeferralMs`. */
+export const overdue = (context: ScopeContext): boolean => owedInMs(context) === 0
 
 /** Why no auxiliary may go whichever it is, or null. Whether the gate is open is the state's business. */
 export const auxiliaryObstacle = (context: ScopeContext): DeferReason | null => {
@@ -50,31 +81,10 @@ export const auxiliaryObstacle = (context: ScopeContext): DeferReason | null => 
   if (counts.places >= capacityOf(context)) return 'capacity-full'
   // Every class in flight counts against the auxiliaries' places, as in the Edict's gate; but a
   // quantum that is due must not wait for a time when no primary runs, which may never come.
-  const taken = primaryWanted(context) ? counts.auxiliaryInFlight : counts.places
-  if (taken >= auxiliaryPlaces(context)) return 'reserve-kept'
+  const kept = primaryWanted(context) ? fillsItsPlaces(context) : counts.places >= auxiliaryPlaces(context)
+  if (kept) return 'reserve-kept'
   return context.foregroundActive && !overdue(context) ? 'foreground-active' : null
 }
-
-/** The front of the ring cannot go for a reason that lies outside this scope's own places. */
-const quantumBlocked = (context: ScopeContext): boolean => {
-  const obstacle = auxiliaryObstacle(context)
-  if (obstacle !== null) return obstacle !== 'capacity-full' && obstacle !== 'reserve-kept'
-  const front = ringFront(context)
-  return front === null || auxiliaryMisfit(context, front) !== null
-}
-
-/** A principal's quantum comes before the next primary, and can be served now. */
-export const fairnessDue = (context: ScopeContext): boolean =>
-  context.ring.size > 0 &&
-  overdue(context) &&
-  primaryWanted(context) &&
-  auxiliaryObstacle(context) === null &&
-  !quantumBlocked(context)
-
-/** The drain makes way for a primary: nothing is overdue, or its quantum is spent, or cannot be served. */
-export const primaryDue = (context: ScopeContext): boolean =>
-  primaryWanted(context) &&
-  (context.ring.size === 0 || !overdue(context) || quantumSpent(context) || quantumBlocked(context))
 
 export const isPaced = (context: ScopeContext, { call }: Waiting): boolean =>
   !pacing.paceAllows(paceOf(context, call.priorityClass), context.at)
@@ -126,12 +136,13 @@ export const nextPrimary = (
   context: ScopeContext,
 ): { readonly waiting: Waiting; readonly rank: number; readonly queue: Queue<Place> } | null => {
   for (let rank = 0; rank < context.primaries.length; rank += 1) {
-    const found = headOf(context, context.primaries[rank]!)
+    // One that has inherited a better rank since has left an empty place behind.
+    const found = headOf(
+      context,
+      context.primaries[rank]!,
+      (one) => standingRank(context.policy, one) === rank,
+    )
     if (found !== null) return { waiting: found.head, rank, queue: found.queue }
   }
   return null
 }
-
-/** A quantum is spent: enough for a turn that began while a primary was pending. */
-export const quantumSpent = ({ drain, policy }: ScopeContext): boolean =>
-  drain.servedTokens >= policy.quantumTokens

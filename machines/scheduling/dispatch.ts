@@ -4,28 +4,11 @@ import { empty, peek, pop, push, toArray } from '../collections/queue.ts'
 import { capacityOf } from '../limits/capacity.ts'
 import { lookup, type Place, type Waiting } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
-import {
-  auxiliaryFit,
-  auxiliaryMisfit,
-  auxiliaryObstacle,
-  isPaced,
-  overdue,
-  primaryWanted,
-  quantumSpent,
-  waitsForProvider,
-} from './admission.ts'
-import {
-  enterFlight,
-  isReady,
-  leaveBacklog,
-  nextAuxiliary,
-  nextThatFits,
-  passTurn,
-  served,
-} from './fairness.ts'
+import { auxiliaryFit, auxiliaryObstacle, overdue, primaryWanted, waitsForProvider } from './admission.ts'
+import { chooseAuxiliary, quantumSpent } from './auxiliary-choice.ts'
+import { costOf, enterFlight, isReady, leaveBacklog, passTurn } from './fairness.ts'
 import { grant } from './grant.ts'
-import { bindsByWindow } from './planner.ts'
-import { auxiliariesBeside, besideHead, choosePacked, lookAgain, passPrimaries } from './right-of-way.ts'
+import { auxiliariesBeside, lookAgainAtFronts, passPrimaries, take } from './right-of-way.ts'
 
 const passUrgent = (draft: Draft): void => {
   while (draft.urgent.size > 0 && draft.counts.places < capacityOf(draft) && !waitsForProvider(draft)) {
@@ -36,39 +19,6 @@ const passUrgent = (draft: Draft): void => {
     if (waiting.call.lane === 'auxiliary') enterFlight(draft, waiting.call.principal)
     grant(draft, waiting, 'dependency')
   }
-}
-
-/** How often a head that does not fit yet is passed over before its room is kept for it. */
-const maxBypass = 2
-
-const bypassed = ({ bypass }: Draft, head: Waiting): number =>
-  bypass?.callId === head.call.id ? bypass.count : 0
-
-const mayBypass = (draft: Draft, head: Waiting): boolean => bypassed(draft, head) < maxBypass
-
-/** Whose turn it is, or, at most `maxBypass` times for the same head that does not fit, somebody else who fits. */
-const chooseAuxiliary = (draft: Draft): Waiting | null => {
-  const fits = (waiting: Waiting): boolean => {
-    const { reason, tryAtMs } = auxiliaryFit(draft, waiting)
-    if (reason === 'forecast') lookAgain(draft, tryAtMs)
-    return reason === null
-  }
-  // A class that backs off does so alone: no room is kept for it, the others of the lane go on.
-  const backsOff = (waiting: Waiting): boolean => !fits(waiting) && isPaced(draft, waiting)
-  const head = nextAuxiliary(draft, backsOff)
-  if (head === null) return null
-  if (bindsByWindow(draft.belief) && mayBypass(draft, head)) {
-    const packed = choosePacked(draft, false)
-    if (packed !== null && packed.seq !== head.seq && fits(head))
-      draft.bypass = { callId: head.call.id, count: bypassed(draft, head) + 1 }
-    return packed
-  }
-  if (fits(head)) return head
-  if (auxiliaryMisfit(draft, head) === 'forecast') return besideHead(draft, head)
-  if (!mayBypass(draft, head)) return null
-  const other = nextThatFits(draft, fits)
-  if (other !== null) draft.bypass = { callId: head.call.id, count: bypassed(draft, head) + 1 }
-  return other
 }
 
 /** Opens the next window of the metered drain when the last one has passed. False while the window's quantum is spent. */
@@ -86,18 +36,18 @@ const passAuxiliaries = (draft: Draft): void => {
   if (wanted && !(metered && overdue(draft))) return
   while (draft.ring.size > 0 && auxiliaryObstacle(draft) === null) {
     if (metered && (!paceAllowsDrain(draft) || (wanted && quantumSpent(draft)))) return
-    const chosen = chooseAuxiliary(draft)
-    if (chosen === null) return
-    served(draft, chosen)
+    const choice = chooseAuxiliary(draft)
+    if (choice === null) return lookAgainAtFronts(draft, false)
+    const { probe } = auxiliaryFit(draft, choice.chosen)
+    const turn = take(draft, choice)
     if (draft.foregroundActive) passTurn(draft)
-    if (draft.bypass?.callId === chosen.call.id) draft.bypass = null
-    const cost = Math.max(1, chosen.call.inputTokens)
+    const { chosen } = choice
+    const cost = costOf(chosen)
     const { windowStartMs, windowTokens, servedTokens } = draft.drain
     if (metered) {
       draft.drain = { windowStartMs, windowTokens: windowTokens + cost, servedTokens: servedTokens + cost }
     }
-    const probe = auxiliaryFit(draft, chosen).probe
-    grant(draft, chosen, probe ? 'probe' : metered ? (wanted ? 'fairness' : 'drain') : 'open')
+    grant(draft, chosen, probe ? 'probe' : metered ? (wanted ? 'fairness' : 'drain') : 'open', { turn })
   }
 }
 
@@ -122,7 +72,7 @@ export const lend = (draft: Draft, parentId: string): void => {
     enterFlight(draft, chosen.call.principal)
   }
   draft.nested = HashMap.set(draft.nested, parentId, { queue, lent: chosen.call.id })
-  grant(draft, chosen, 'nested', true)
+  grant(draft, chosen, 'nested', { borrowed: true })
 }
 
 /** Primaries that do not fit yet wait; smaller ones, and auxiliaries that do not delay them, pass. */

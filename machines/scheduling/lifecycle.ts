@@ -6,7 +6,7 @@ import * as pacing from '../limits/pacing.ts'
 import { departed } from '../limits/shed-limits.ts'
 import type { Call } from '../model/call.ts'
 import type { DeferReason, ExpireReason, RejectReason } from '../model/decision.ts'
-import { type InFlight, lookup, type Waiting, without } from '../state/context.ts'
+import { type InFlight, lookup, type TakenTurn, type Waiting, without } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { lend } from './dispatch.ts'
 import {
@@ -15,15 +15,15 @@ import {
   isReady,
   leaveBacklog,
   leaveFlight,
-  refundTurn,
+  returnTurn,
   seqOf,
 } from './fairness.ts'
-import { countFlight } from './grant.ts'
-import { placed, rankOf } from './primary-order.ts'
+import { countFlight, setDependents } from './grant.ts'
+import { inheritedFrom, placed, standingRank } from './primary-order.ts'
 import { noteArrival } from './timeouts.ts'
 
-/** Into the lane's queue, at its own place. */
-export const enqueue = (draft: Draft, waiting: Waiting): void => {
+/** Into the lane's queue, at its own place; with its turn, where it took one and gets it back. */
+export const enqueue = (draft: Draft, waiting: Waiting, turn: TakenTurn | null = null): void => {
   const { call, seq } = waiting
   draft.waiting = HashMap.set(draft.waiting, call.id, waiting)
   const place = { seq, id: call.id }
@@ -36,12 +36,13 @@ export const enqueue = (draft: Draft, waiting: Waiting): void => {
     draft.counts.auxiliaryWaiting += 1
     if (waiting.urgent)
       draft.urgent = isNewest(draft, waiting) ? push(draft.urgent, place) : insert(draft.urgent, place, seqOf)
+    else if (turn !== null) returnTurn(draft, waiting, turn)
     else enqueueAuxiliary(draft, waiting)
   }
 }
 
 export const enqueuePrimary = (draft: Draft, waiting: Waiting): void => {
-  const rank = rankOf(draft.policy, waiting.call.priorityClass)
+  const rank = standingRank(draft.policy, waiting)
   draft.primaries = draft.primaries.with(rank, placed(draft, draft.primaries[rank]!, waiting))
 }
 
@@ -51,6 +52,7 @@ export const end = (draft: Draft, call: Call, ending: Ending): void => {
   draft.ended = remember(draft.ended, callId, ending, draft.policy.settledRetention)
   if (draft.qos !== null) draft.qos = departed(draft.qos, call)
   satisfy(draft, callId)
+  if (call.lane === 'primary') forget(draft, call)
   draft.nested = without(draft.nested, callId)
 }
 
@@ -79,7 +81,6 @@ export const leaveWaiting = (draft: Draft, waiting: Waiting): void => {
     draft.counts.primaryWaiting -= 1
     if (isReady(waiting)) draft.counts.primaryReady -= 1
     waitNoMore(draft, waiting)
-    forget(draft, call)
   } else {
     draft.counts.auxiliaryWaiting -= 1
     if (!urgent && isReady(waiting)) leaveBacklog(draft, call.principal)
@@ -88,19 +89,22 @@ export const leaveWaiting = (draft: Draft, waiting: Waiting): void => {
 
 const waitNoMore = (draft: Draft, { call, waitsFor }: Waiting): void => {
   for (const id of waitsFor) {
-    const others = (lookup(draft.dependents, id) ?? []).filter((other) => other !== call.id)
-    draft.dependents =
-      others.length === 0 ? HashMap.remove(draft.dependents, id) : HashMap.set(draft.dependents, id, others)
+    setDependents(
+      draft,
+      id,
+      (lookup(draft.dependents, id) ?? []).filter((other) => other !== call.id),
+    )
   }
 }
 
-/** A primary that is gone lets nothing through any more. */
-export const forget = (draft: Draft, call: Call): void => {
+/** A primary that has ended lets nothing through any more; what others expect is theirs. */
+const forget = (draft: Draft, call: Call): void => {
   for (const id of call.dependsOn) {
     const expectedBy = lookup(draft.expected, id)
-    if (expectedBy === undefined) continue
+    if (expectedBy === undefined || !expectedBy.includes(call.id)) continue
+    const others = expectedBy.filter((other) => other !== call.id)
     draft.expected =
-      expectedBy <= 1 ? HashMap.remove(draft.expected, id) : HashMap.set(draft.expected, id, expectedBy - 1)
+      others.length === 0 ? HashMap.remove(draft.expected, id) : HashMap.set(draft.expected, id, others)
   }
 }
 
@@ -132,23 +136,24 @@ export const isUrgent = (draft: Draft, call: Call): boolean =>
 
 /** Back to its own place, with its age. */
 export const returnToPlace = (draft: Draft, flight: InFlight, reason: DeferReason): void => {
-  const { call, seq, submittedAt, attempts } = flight
-  if (call.lane === 'auxiliary' && flight.grant !== 'dependency' && flight.grant !== 'nested') {
-    refundTurn(draft, call.principal, call.inputTokens)
-  }
-  enqueue(draft, {
+  const { call, seq, submittedAt, attempts, sizeRefusals, heldFromMs } = flight
+  const waiting: Waiting = {
     call,
     seq,
     submittedAt,
     attempts,
     triedAtMs: flight.grantedAt,
+    sizeRefusals,
     reason,
     urgent: flight.grant === 'dependency' || isUrgent(draft, call),
+    inheritedRank: call.lane === 'primary' ? inheritedFrom(draft, call) : null,
     waitsFor: [],
     unclaimedUntilMs: null,
     // Its owner has to come back first.
     dispatchAtOnce: false,
-  })
+    heldFromMs,
+  }
+  enqueue(draft, waiting, flight.turn)
   noteArrival(draft, call.lane, submittedAt, insert(draft.arrivals[call.lane], { seq, id: call.id }, seqOf))
   draft.unannounced = [...draft.unannounced, call.id]
 }
@@ -160,7 +165,6 @@ export const land = (draft: Draft, flight: InFlight): void => {
   draft.inFlight = HashMap.remove(draft.inFlight, flight.call.id)
   countFlight(draft, flight, -1)
   if (flight.call.lane === 'auxiliary') leaveFlight(draft, flight.call.principal)
-  else forget(draft, flight.call)
   if (flight.paced && flight.stage !== 'accepted') leaveWindow(draft, flight)
   const { parentId } = flight.call
   const children = parentId === null ? undefined : lookup(draft.nested, parentId)

@@ -37,10 +37,7 @@ export interface Verdict {
   readonly probe: boolean
 }
 
-export const trustOf = (
-  held: Belief,
-  lane: 'primary' | 'auxiliary',
-): number => {
+export const trustOf = (held: Belief, lane: 'primary' | 'auxiliary'): number => {
   const of = lane === 'auxiliary' && bindsByWindow(held) ? 'growing' : lane
   return trusts[of][held.credit >= 1 ? 'spare' : 'sparing']
 }

@@ -1,24 +1,26 @@
 /** Primaries in their order, smaller ones past larger ones that do not fit, and auxiliaries beside them. */
 import { first, peek, pop, remove } from '../collections/queue.ts'
-import { roomAt } from '../limits/belief/belief.ts'
 import { capacityOf } from '../limits/capacity.ts'
-import { lookup, type Waiting } from '../state/context.ts'
+import { lookup, type TakenTurn, type Waiting } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
+import { auxiliaryObstacle, nextPrimary, primaryFit } from './admission.ts'
 import {
-  auxiliaryFit,
-  auxiliaryObstacle,
+  auxiliariesLookedAt,
+  auxiliaryTryAt,
+  type Choice,
+  chooseBeside,
+  choosePacked,
   fairnessDue,
-  nextPrimary,
-  primaryFit,
-} from './admission.ts'
-import { frontCalls, isReady, seqOf, served } from './fairness.ts'
+  keeps,
+} from './auxiliary-choice.ts'
+import { isReady, seqOf, served } from './fairness.ts'
 import { grant } from './grant.ts'
-import { buildingVerdict, forecastAfter, forecastOf, trustOf } from './planner.ts'
+import { forecastOf } from './planner.ts'
+import { standingRank } from './primary-order.ts'
+import { frontCalls, takeTurn } from './turns.ts'
 
 /** Primaries behind one that does not fit that are looked at. */
 const primariesLookedAt = 8
-/** Auxiliaries that are looked at; every choice of them is tried. */
-const auxiliariesLookedAt = 8
 /** A head is promised its forecast and half as much again of the wait, and at least this much, milliseconds. */
 const leastSlackMs = 1_000
 
@@ -38,13 +40,6 @@ const promisedBy = (draft: Draft, head: Waiting): number | null => {
   const byMs = fits + Math.max(leastSlackMs, Math.ceil((fits - draft.at) / 2))
   draft.phase = { ...draft.phase, promise: { callId: head.call.id, byMs } }
   return byMs
-}
-
-/** Whether the head still fits in time when `tokens` are sent now. */
-const keeps = (draft: Draft, head: Waiting, byMs: number | null, tokens: number): boolean => {
-  if (byMs === null) return true
-  const after = forecastAfter(draft, head, tokens)
-  return after !== null && after <= byMs
 }
 
 /** Primaries behind the head, in their order. */
@@ -69,11 +64,6 @@ const grantPrimary = (draft: Draft, waiting: Waiting, rank: number, probe: boole
   )
   grant(draft, waiting, probe ? 'probe' : 'primary')
 }
-
-const rankIn = (draft: Draft, { seq, call }: Waiting): number =>
-  draft.primaries.findIndex((queue) =>
-    first(queue, 4 * primariesLookedAt).some((place) => place.seq === seq && place.id === call.id),
-  )
 
 /** Sends primaries in their order; past a head that does not fit, smaller ones that do. */
 export const passPrimaries = (draft: Draft): void => {
@@ -100,19 +90,26 @@ const passSmaller = (draft: Draft, head: Waiting): void => {
     const { tryAtMs, probe } = primaryFit(draft, waiting)
     if (tryAtMs > draft.at) lookAgain(draft, tryAtMs)
     else if (keeps(draft, head, byMs, waiting.call.inputTokens))
-      grantPrimary(draft, waiting, rankIn(draft, waiting), probe)
+      grantPrimary(draft, waiting, standingRank(draft.policy, waiting), probe)
   }
 }
 
-/** The choice of `sizes` (their indices) with the largest sum of at most `room`. */
-export const pack = (sizes: ReadonlyArray<number>, room: number): ReadonlyArray<number> => {
-  let [best, chosen] = [0, 0]
-  for (let choice = 1; choice < 1 << sizes.length; choice += 1) {
-    let sum = 0
-    for (let index = 0; index < sizes.length; index += 1) if (choice & (1 << index)) sum += sizes[index]!
-    if (sum <= room && sum > best) [best, chosen] = [sum, choice]
+/** Takes a chosen call out of its queue; answers the turn that it took. */
+export const take = (draft: Draft, { pick, chosen }: Choice): TakenTurn => {
+  takeTurn(draft, pick)
+  if (chosen === pick.head) {
+    if (draft.bypass?.callId === chosen.call.id) draft.bypass = null
+    return served(draft, chosen, true)
   }
-  return sizes.flatMap((_, index) => (chosen & (1 << index) ? [index] : []))
+  const before = draft.bypass?.callId === pick.head.call.id ? draft.bypass.count : 0
+  draft.bypass = { callId: pick.head.call.id, count: before + 1 }
+  return served(draft, chosen, false)
+}
+
+/** Of the auxiliaries that come next, none may go now: time alone may let one go. */
+export const lookAgainAtFronts = (draft: Draft, builds: boolean): void => {
+  for (const waiting of frontCalls(draft, auxiliariesLookedAt))
+    lookAgain(draft, auxiliaryTryAt(draft, waiting, builds))
 }
 
 /** Auxiliaries while a primary waits for its ceiling: those that do not delay it, or all that fit when no silence lets it in. */
@@ -127,50 +124,8 @@ export const auxiliariesBeside = (draft: Draft): void => {
     const builds = fits === null
     if (builds && strategy === 'backfill') return
     const chosen = builds ? choosePacked(draft, true) : chooseBeside(draft, next.waiting, fits)
-    if (chosen === null) return
-    served(draft, chosen)
-    grant(draft, chosen, builds ? 'warm-up' : 'backfill')
+    if (chosen === null) return lookAgainAtFronts(draft, builds)
+    const turn = served(draft, chosen, false)
+    grant(draft, chosen, builds ? 'warm-up' : 'backfill', { turn })
   }
-}
-
-/**
- * Whole minutes are packed as full as their ceiling permits, for what is used in one is what the next
- * grows from: of the first calls the choice that fills what is left, its smallest first. Null when none fits.
- */
-export const choosePacked = (draft: Draft, builds: boolean): Waiting | null => {
-  const calls = frontCalls(draft, auxiliariesLookedAt).filter((waiting) => {
-    const { reason, tryAtMs } = auxiliaryFit(draft, waiting)
-    if (reason === null) return true
-    if (reason !== 'forecast') return false
-    const verdict = builds ? buildingVerdict(draft, waiting) : null
-    lookAgain(draft, Math.min(tryAtMs, verdict?.tryAtMs ?? tryAtMs))
-    return verdict !== null && verdict.tryAtMs <= draft.at
-  })
-  const trust = Math.max(builds ? 1 : 0, trustOf(draft.belief, 'auxiliary'))
-  const sizes = calls.map(({ call }) => call.inputTokens)
-  const packed = pack(sizes, roomAt(draft.belief, draft.at, trust)).map((index) => calls[index]!)
-  return (packed.length > 0 ? packed : calls).reduce<Waiting | null>(
-    (least, waiting) =>
-      least === null || waiting.call.inputTokens < least.call.inputTokens ? waiting : least,
-    null,
-  )
-}
-
-/** An auxiliary that goes while the one whose turn it is does not fit, without delaying it; in a bucket every token delays it. */
-export const besideHead = (draft: Draft, head: Waiting): Waiting | null => {
-  const fitsMs = auxiliaryFit(draft, head).tryAtMs
-  return chooseBeside(draft, head, forecastOf(draft, head) === null ? null : fitsMs)
-}
-
-const chooseBeside = (draft: Draft, head: Waiting, fitsMs: number | null): Waiting | null => {
-  let best: Waiting | null = null
-  for (const waiting of frontCalls(draft, auxiliariesLookedAt)) {
-    const { tryAtMs } = auxiliaryFit(draft, waiting)
-    if (waiting.seq === head.seq) continue
-    if (tryAtMs > draft.at) lookAgain(draft, tryAtMs)
-    else if (keeps(draft, head, fitsMs, waiting.call.inputTokens)) {
-      if (best === null || waiting.call.inputTokens > best.call.inputTokens) best = waiting
-    }
-  }
-  return best
 }

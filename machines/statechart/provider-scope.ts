@@ -13,9 +13,9 @@ import { type PolicyInput, parsePolicy } from '../model/policy.ts'
 import { decodeScope, encodeScope } from '../snapshot/codec.ts'
 import type { EncodedScope } from '../snapshot/encoded.ts'
 import { emptyContext, type ScopeContext } from '../state/context.ts'
-import { continued, type Draft, draftOf } from '../state/draft.ts'
+import { continued, type Draft } from '../state/draft.ts'
 import { type GuardName, guards } from './guards.ts'
-import { closeQuantum, enter, takeIn } from './step.ts'
+import { begin, closeQuantum, enter, takeIn } from './step.ts'
 import { walkerOf } from './walker.ts'
 
 export interface ScopeInput {
@@ -73,7 +73,7 @@ const entering = (state: ScopeState) => change((draft) => enter(draft, state))
 const machineSetup = typed.extend({
   actions: {
     takeIn: typed.assign(({ context: { scope }, event }) => {
-      const draft = draftOf(scope, event.at)
+      const draft = begin(scope, event.at)
       takeIn(draft, event)
       return { scope: draft }
     }),

@@ -4,7 +4,7 @@ import { parsePolicy } from '../../machines/index.ts'
 import { emptyRamp } from '../../machines/limits/ramp.ts'
 import { decodeScope, encodeScope } from '../../machines/snapshot/codec.ts'
 import { Kernel } from '../../src/host/kernel.ts'
-import { replayScopes } from '../../src/host/replay.ts'
+import { differenceText, replayScopes } from '../../src/host/replay.ts'
 import { ManualClock } from '../../src/index.ts'
 import { openMemoryJournal } from '../../src/journal/memory.ts'
 import { readGolden } from './golden.ts'
@@ -29,7 +29,7 @@ describe('a journal that was written before some fields were', () => {
     expect(JSON.parse(meant).policy.quotas).toEqual({})
   })
 
-  it('replays to what its checkpoint means, byte for byte, but for the ramp, which learns anew, and the order of ended calls, by name then', async () => {
+  it('replays to what its checkpoint means, byte for byte, but for clocks, the ramp, which learns anew, and the order of ended calls, by name then', async () => {
     const { scopes } = await replayScopes(
       openMemoryJournal({ history: { ...older, checkpoints: [] } }),
       'older',
@@ -37,7 +37,10 @@ describe('a journal that was written before some fields were', () => {
     const replayed = encodeScope(scopes[0]!.context)
     const { slots } = replayed.ramp
     const ended = replayed.ended.map((generation) => [...generation].sort())
-    expect(JSON.stringify({ ...replayed, ramp: { ...emptyRamp, slots }, ended })).toBe(meant)
+    // What only differences are taken of: the held clock, and places in the ring.
+    const { heldMs, nextPlace } = JSON.parse(meant)
+    const seen = { ...replayed, heldMs, nextPlace, ramp: { ...emptyRamp, slots }, ended }
+    expect(JSON.stringify(seen)).toBe(meant)
   })
 
   it.each([
@@ -64,5 +67,27 @@ describe('a journal that was written before some fields were', () => {
     await expect(open({ ...older, checkpoints: [{ ...kept, snapshot }] })).rejects.toThrow(
       'snapshot.policy.capacity: expected an integer in [1, 65536], got -2',
     )
+  })
+})
+
+/** Recorded while what background is owed was counted by the time of day, and no refusal gave a turn back. */
+describe.each(['settle', 'cancel', 'refusals', 'restart', 'turns'])('the older journal %s', (name) => {
+  const history = readGolden(`older/wall-clock/${name}`)
+
+  it('replays to the decisions that it holds', async () => {
+    const journal = openMemoryJournal({ history: { ...history, checkpoints: [] } })
+    const { differences } = await replayScopes(journal, name, { onDifference: 'collect' })
+    expect(differenceText(differences)).toBe('')
+  })
+
+  it.each([
+    ['its entries', { ...history, checkpoints: [] }],
+    ['its checkpoint', history],
+  ])('is opened from %s, and goes on', async (_, from) => {
+    const kernel = await open(from)
+    const runner = kernel.scope(scope)
+    expect(runner.context.heldMs).toBeLessThanOrEqual(runner.context.at)
+    expect(() => decodeScope(encodeScope(runner.context))).not.toThrow()
+    await kernel.close(0)
   })
 })

@@ -107,7 +107,10 @@ export const isSilent = ({ limit, acceleration }: Belief): boolean => !speaks(li
 /** A call is sent (negative: its estimate was too high, or it was never sent). */
 export const sent = (belief: Belief, tokens: number, dispatchedAtMs: number, atMs: number): Belief => {
   if (tokens === 0) return belief
-  const draw = (layer: Layer): Layer => ({ ...layer, bucket: bucket.drawn(layer.bucket, tokens, dispatchedAtMs, atMs) })
+  const draw = (layer: Layer): Layer => ({
+    ...layer,
+    bucket: bucket.drawn(layer.bucket, tokens, dispatchedAtMs, atMs),
+  })
   return {
     ...belief,
     charges: charged(belief.charges, tokens, dispatchedAtMs, atMs),
@@ -145,11 +148,16 @@ export const accepted = (belief: Belief, { tokens, dispatchedAtMs, atMs }: Dispa
     sentAfter,
   }
   const names = layersThatSpeak(belief)
-  const gain = names.includes('acceleration') || leaderOf(belief.limit, priors.limit) !== 'bucket' ? earned.acceleration : earned.limit
+  const gain =
+    names.includes('acceleration') || leaderOf(belief.limit, priors.limit) !== 'bucket'
+      ? earned.acceleration
+      : earned.limit
   return {
     ...belief,
     highestAccepted,
-    limit: names.includes('limit') ? acceptedBy(belief.limit, { ...answer, late: isLate(belief.limit, dispatchedAtMs) }) : belief.limit,
+    limit: names.includes('limit')
+      ? acceptedBy(belief.limit, { ...answer, late: isLate(belief.limit, dispatchedAtMs) })
+      : belief.limit,
     acceleration: names.includes('acceleration')
       ? acceptedBy(belief.acceleration, { ...answer, late: isLate(belief.acceleration, dispatchedAtMs) })
       : belief.acceleration,
@@ -260,10 +268,16 @@ const statedBy = ({ statedWaits }: Belief, { tokens, atMs }: Dispatch, { kind, r
 }
 
 /** Waits bound calls of their size and larger; what a longer wait for a smaller call says already is left out. */
-const withWait = (waits: ReadonlyArray<StatedWait>, wait: StatedWait, atMs: number): ReadonlyArray<StatedWait> => {
+const withWait = (
+  waits: ReadonlyArray<StatedWait>,
+  wait: StatedWait,
+  atMs: number,
+): ReadonlyArray<StatedWait> => {
   const others = waits.filter((one) => one.untilMs > atMs)
   if (others.some((one) => one.tokens <= wait.tokens && one.untilMs >= wait.untilMs)) return others
-  return [...others.filter((one) => !(one.tokens >= wait.tokens && one.untilMs <= wait.untilMs)), wait].slice(-4)
+  return [...others.filter((one) => !(one.tokens >= wait.tokens && one.untilMs <= wait.untilMs)), wait].slice(
+    -4,
+  )
 }
 
 /** Headers showed a limit on input tokens. */
@@ -312,7 +326,11 @@ export const someFits = (belief: Belief, tokens: number, atMs: number): boolean 
   )
 
 /** The next time at which a try may be risked again, epoch milliseconds: the answer to the last one comes first, and refusals in a row space tries out. */
-export const mayRiskAt = ({ riskedAtMs, answerMs, refusals, refusal }: Belief, baseMs: number, maxMs: number): number => {
+export const mayRiskAt = (
+  { riskedAtMs, answerMs, refusals, refusal }: Belief,
+  baseMs: number,
+  maxMs: number,
+): number => {
   const spacedMs = riskedAtMs + Math.max(leastSpacingMs, answerMs + 10)
   if (refusals < 2 || refusal === null) return spacedMs
   return Math.max(spacedMs, refusal.atMs + Math.min(maxMs, baseMs * 2 ** Math.min(refusals - 2, 20)))

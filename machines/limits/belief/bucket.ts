@@ -224,12 +224,19 @@ export const refusedBy = (before: Bucket, moment: Moment): Bucket => {
   // One of the burst that told first: what was taken then was less by this call.
   if (known && dispatchedAtMs <= before.beganAtMs && !before.stated) {
     const burstThen = begun(moment).burst
-    if (burstThen < bucket.burst) bucket = { ...bucket, ...rated(burstThen), burst: burstThen, burstLow: Math.min(bucket.burstLow, burstThen) }
+    if (burstThen < bucket.burst)
+      bucket = {
+        ...bucket,
+        ...rated(burstThen),
+        burst: burstThen,
+        burstLow: Math.min(bucket.burstLow, burstThen),
+      }
   }
   let { rateLow, rateHigh, burst, burstLow, burstHigh, low, middle, high, doubtTokens } = bucket
   const sinceMs = atMs - dispatchedAtMs
   const wrongBy = low + sentAfter - rateLow * sinceMs - tokens
-  const wasFull = known && !moment.late && bucket.fullAtMs >= dispatchedAtMs - 1_000 && middle + sentAfter >= tokens
+  const wasFull =
+    known && !moment.late && bucket.fullAtMs >= dispatchedAtMs - 1_000 && middle + sentAfter >= tokens
   if (wasFull) {
     // Full by all that is known, and still it did not hold the call: it holds less.
     burst = Math.max(burstLow, Math.min(burst, tokens) * 0.98, 1)
@@ -247,13 +254,27 @@ export const refusedBy = (before: Bucket, moment: Moment): Bucket => {
   const ofLevel = (rate: number) => tokens + rate * sinceMs - sentAfter
   high = Math.min(high, ofLevel(rateHigh))
   if (middle > ofLevel(rateOf({ ...bucket, rateLow, rateHigh }))) {
-    middle = (Math.max(0, Math.min(low, tokens)) + tokens) / 2 + rateOf({ ...bucket, rateLow, rateHigh }) * sinceMs - sentAfter
+    middle =
+      (Math.max(0, Math.min(low, tokens)) + tokens) / 2 +
+      rateOf({ ...bucket, rateLow, rateHigh }) * sinceMs -
+      sentAfter
   }
   if (low > ofLevel(rateLow)) low = rateLow * sinceMs - sentAfter
   low = Math.min(low, high)
   middle = Math.min(Math.max(middle, low), high)
   const anchor = { atMs: dispatchedAtMs, level: tokens, sentTokens: sentBefore }
-  bucket = { ...bucket, atMs: Math.max(1, atMs), rateLow, rateHigh, burst, burstHigh, low, middle, high, doubtTokens }
+  bucket = {
+    ...bucket,
+    atMs: Math.max(1, atMs),
+    rateLow,
+    rateHigh,
+    burst,
+    burstHigh,
+    low,
+    middle,
+    high,
+    doubtTokens,
+  }
   const last = bucket.refused.at(-1)
   // Of refusals of one moment the smallest tells most.
   if (last !== undefined && dispatchedAtMs - last.atMs < shortestMs) {
@@ -307,7 +328,9 @@ export const readBy = (before: Bucket, { limit, remaining, resetAtMs }: Reading,
   const missing = resetAtMs === null || resetAtMs <= atMs ? 0 : (resetAtMs - atMs) * rate
   const isBucket = resetAtMs !== null && missing > 0
   const burst = isBucket ? Math.max(left, Math.min(4 * limit, left + missing)) : Math.max(limit, left)
-  const known = isKnown(before) ? refilled(before, atMs) : { ...unknownBucket, beganAtMs: atMs, atMs: Math.max(1, atMs) }
+  const known = isKnown(before)
+    ? refilled(before, atMs)
+    : { ...unknownBucket, beganAtMs: atMs, atMs: Math.max(1, atMs) }
   const trusted = known.doubtTokens === 0
   return {
     ...known,

@@ -32,7 +32,11 @@ const horizonMinutes = 90
 export const minuteOf = (atMs: number): number => Math.floor(atMs / minuteMs)
 
 /** What each boundary adds: at least, and at most. */
-export const stepOf = ({ accepted, refused, stated }: ClockWindow): { readonly low: number; readonly high: number } => {
+export const stepOf = ({
+  accepted,
+  refused,
+  stated,
+}: ClockWindow): { readonly low: number; readonly high: number } => {
   if (stated !== null) return { low: stated.step, high: stated.step }
   let [low, high] = [0, Number.POSITIVE_INFINITY]
   for (const up of accepted) {
@@ -53,7 +57,8 @@ const ceilingIn = (window: ClockWindow, minute: number): { low: number; middle: 
   }
   const step = stepOf(window)
   let low = 0
-  for (const point of window.accepted) low = Math.max(low, point.within + step.low * Math.max(0, minute - point.minute))
+  for (const point of window.accepted)
+    low = Math.max(low, point.within + step.low * Math.max(0, minute - point.minute))
   let high = Number.POSITIVE_INFINITY
   for (const point of window.refused) {
     const later = minute - point.minute
@@ -76,7 +81,8 @@ const withPoint = (
 ): ReadonlyArray<MinutePoint> => {
   const same = points.find(({ minute }) => minute === point.minute)
   const others = points.filter(({ minute }) => minute !== point.minute)
-  const merged = same === undefined ? point : { minute: point.minute, within: better(same.within, point.within) }
+  const merged =
+    same === undefined ? point : { minute: point.minute, within: better(same.within, point.within) }
   return [...others, merged].sort((one, other) => one.minute - other.minute).slice(-mostMinutes)
 }
 
@@ -87,25 +93,45 @@ export const acceptedIn = (window: ClockWindow, charges: Charges, dispatchedAtMs
   const { low, high } = ceilingIn(window, minute)
   if (point.within <= low) return window
   const stated = window.stated !== null && point.within > high ? null : window.stated
-  const refused = point.within >= high ? window.refused.filter((one) => one.within > point.within || one.minute < minute - 1) : window.refused
-  return { accepted: withPoint(fresh(window.accepted, minute), point, Math.max), refused: fresh(refused, minute), stated }
+  const refused =
+    point.within >= high
+      ? window.refused.filter((one) => one.within > point.within || one.minute < minute - 1)
+      : window.refused
+  return {
+    accepted: withPoint(fresh(window.accepted, minute), point, Math.max),
+    refused: fresh(refused, minute),
+    stated,
+  }
 }
 
 /** The refused call is not among the charges any more. */
-export const refusedIn = (window: ClockWindow, charges: Charges, tokens: number, dispatchedAtMs: number): ClockWindow => {
+export const refusedIn = (
+  window: ClockWindow,
+  charges: Charges,
+  tokens: number,
+  dispatchedAtMs: number,
+): ClockWindow => {
   const minute = minuteOf(dispatchedAtMs)
   const point = { minute, within: within(charges, dispatchedAtMs) + tokens }
   const { low, high } = ceilingIn(window, minute)
   if (point.within >= high && Number.isFinite(high)) return window
   const stated = window.stated !== null && point.within <= low ? null : window.stated
   // The climb has begun anew, or the ceiling has fallen.
-  const accepted = point.within <= low ? window.accepted.filter((one) => one.within < point.within && one.minute === minute) : window.accepted
+  const accepted =
+    point.within <= low
+      ? window.accepted.filter((one) => one.within < point.within && one.minute === minute)
+      : window.accepted
   const refused = withPoint(fresh(window.refused, minute), point, Math.min)
   return { accepted: fresh(accepted, minute), refused, stated }
 }
 
 /** The provider stated the ceiling of this minute, and perhaps that of the next. */
-export const statedIn = (window: ClockWindow, tokens: number, next: number | null, atMs: number): ClockWindow => ({
+export const statedIn = (
+  window: ClockWindow,
+  tokens: number,
+  next: number | null,
+  atMs: number,
+): ClockWindow => ({
   ...window,
   stated: { minute: minuteOf(atMs), tokens, step: next === null ? 0 : Math.max(0, next - tokens) },
 })
@@ -125,7 +151,13 @@ export const roomIn = (window: ClockWindow, charges: Charges, atMs: number, trus
 }
 
 /** When a call of `tokens` fits, were nothing more sent, epoch milliseconds; null when not within the horizon. */
-export const fitsIn = (window: ClockWindow, charges: Charges, tokens: number, atMs: number, trust: number): number | null => {
+export const fitsIn = (
+  window: ClockWindow,
+  charges: Charges,
+  tokens: number,
+  atMs: number,
+  trust: number,
+): number | null => {
   if (roomIn(window, charges, atMs, trust) >= tokens) return atMs
   const minute = minuteOf(atMs)
   for (let later = 1; later <= horizonMinutes; later += 1) {

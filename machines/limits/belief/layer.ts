@@ -55,7 +55,13 @@ export const shareOf = ({ weights }: Layer, prior: Prior, family: Family): numbe
 }
 
 /** Tokens that may be sent at `atMs` by one family, as far as `trust` (0 to 2) goes. */
-export const roomBy = (layer: Layer, family: Family, charges: Charges, atMs: number, trust: number): number => {
+export const roomBy = (
+  layer: Layer,
+  family: Family,
+  charges: Charges,
+  atMs: number,
+  trust: number,
+): number => {
   if (family === 'bucket')
     return bucket.isKnown(layer.bucket) ? bucket.roomOf(layer.bucket, atMs, trust) : Number.POSITIVE_INFINITY
   return family === 'trailing'

@@ -35,7 +35,8 @@ export const hopedFactor = 1.3
 /** Answers travel: what is sent a minute later to the millisecond may still meet the minute before. */
 export const edgeMs = 60
 
-const fading = ({ atMs }: Point, nowMs: number): number => Math.min(1, (fadingPerMinute * (nowMs - atMs)) / minuteMs)
+const fading = ({ atMs }: Point, nowMs: number): number =>
+  Math.min(1, (fadingPerMinute * (nowMs - atMs)) / minuteMs)
 
 const fresh = (points: ReadonlyArray<Point>, atMs: number): ReadonlyArray<Point> =>
   points.filter((point) => atMs - point.atMs < longestMs)
@@ -62,7 +63,9 @@ export const ceilingAfter = ({ accepted, refused }: TrailingWindow, before: numb
   }
   if (high < low) high = low
   const hoped = Math.max(low, before * hopedFactor)
-  const middle = Number.isFinite(high) ? Math.min(high, Math.max((low + high) / 2, Math.min(hoped, high * 0.97))) : Math.max(hoped, low)
+  const middle = Number.isFinite(high)
+    ? Math.min(high, Math.max((low + high) / 2, Math.min(hoped, high * 0.97)))
+    : Math.max(hoped, low)
   return { low, middle, high }
 }
 
@@ -73,7 +76,10 @@ const pointAt = (charges: Charges, tokens: number, dispatchedAtMs: number): Poin
 })
 
 /** Of points that are too many, the one that its neighbours in use say most about goes. */
-const keptPoints = (points: ReadonlyArray<Point>, said: (others: ReadonlyArray<Point>, point: Point) => number): ReadonlyArray<Point> => {
+const keptPoints = (
+  points: ReadonlyArray<Point>,
+  said: (others: ReadonlyArray<Point>, point: Point) => number,
+): ReadonlyArray<Point> => {
   if (points.length <= mostPoints) return points
   let [worst, most] = [0, Number.NEGATIVE_INFINITY]
   points.slice(0, -1).forEach((point, index) => {
@@ -85,11 +91,19 @@ const keptPoints = (points: ReadonlyArray<Point>, said: (others: ReadonlyArray<P
 }
 
 /** The accepted call is among the charges already. */
-export const acceptedUnder = (window: TrailingWindow, charges: Charges, dispatchedAtMs: number, atMs: number): TrailingWindow => {
+export const acceptedUnder = (
+  window: TrailingWindow,
+  charges: Charges,
+  dispatchedAtMs: number,
+  atMs: number,
+): TrailingWindow => {
   const point = pointAt(charges, 0, dispatchedAtMs)
   const { low, high } = ceilingAfter(window, point.before, atMs)
   if (point.within <= low) return window
-  const refused = point.within >= high ? fresh(window.refused, atMs).filter((one) => !contradicts(point, one, atMs)) : window.refused
+  const refused =
+    point.within >= high
+      ? fresh(window.refused, atMs).filter((one) => !contradicts(point, one, atMs))
+      : window.refused
   const accepted = keptPoints([...fresh(window.accepted, atMs), point], (others, one) => {
     const implied = ceilingAfter({ accepted: others, refused: [] }, one.before, atMs).low
     return implied / Math.max(1, one.within)
@@ -98,11 +112,20 @@ export const acceptedUnder = (window: TrailingWindow, charges: Charges, dispatch
 }
 
 /** The refused call is not among the charges any more. */
-export const refusedUnder = (window: TrailingWindow, charges: Charges, tokens: number, dispatchedAtMs: number, atMs: number): TrailingWindow => {
+export const refusedUnder = (
+  window: TrailingWindow,
+  charges: Charges,
+  tokens: number,
+  dispatchedAtMs: number,
+  atMs: number,
+): TrailingWindow => {
   const point = pointAt(charges, tokens, dispatchedAtMs)
   const { low, high } = ceilingAfter(window, point.before, atMs)
   if (point.within >= high) return window
-  const accepted = point.within <= low ? fresh(window.accepted, atMs).filter((one) => !contradicts(one, point, atMs)) : window.accepted
+  const accepted =
+    point.within <= low
+      ? fresh(window.accepted, atMs).filter((one) => !contradicts(one, point, atMs))
+      : window.accepted
   const refused = keptPoints([...fresh(window.refused, atMs), point], (others, one) => {
     const implied = ceilingAfter({ accepted: [], refused: others }, one.before, atMs).high
     return Number.isFinite(implied) ? one.within / implied : 0
@@ -127,7 +150,13 @@ export const roomUnder = (window: TrailingWindow, charges: Charges, atMs: number
 }
 
 /** When a call of `tokens` fits, were nothing more sent, epoch milliseconds; null when silence never makes it fit. */
-export const fitsUnder = (window: TrailingWindow, charges: Charges, tokens: number, atMs: number, trust: number): number | null => {
+export const fitsUnder = (
+  window: TrailingWindow,
+  charges: Charges,
+  tokens: number,
+  atMs: number,
+  trust: number,
+): number | null => {
   if (roomUnder(window, charges, atMs, trust) >= tokens) return atMs
   const times: number[] = []
   for (const charge of charges) {
