@@ -46,7 +46,7 @@ export const chooseAuxiliary = (
   const { reason, tryAtMs } = auxiliaryFit(context, head)
   if (reason === null) return { pick, chosen: head }
   if (!mayBypass) return null
-  if (reason === 'forecast') return passed(chooseBeside(context, head, fitsMs(context, head, tryAtMs)))
+  if (reason === 'forecast') return passed(chooseBeside(context, head, fitsMs(context, head, tryAtMs), false))
   if (passes >= maxBypass) return null
   return passed(nextThatFits(context, (waiting) => auxiliaryMisfit(context, waiting) === null, pick.rounds))
 }
@@ -55,10 +55,27 @@ export const chooseAuxiliary = (
 const fitsMs = (context: ScopeContext, head: Waiting, tryAtMs: number): number | null =>
   forecastOf(context, head) === null ? null : tryAtMs
 
+/** Calls that may go next: of each principal the first, or some that stand behind it where they go out of their turn for a primary. */
+const candidates = (context: ScopeContext, outOfTurn: boolean): ReadonlyArray<Waiting> => {
+  const calls = frontCalls(context, auxiliariesLookedAt)
+  if (outOfTurn) return calls
+  const principals = new Set<string>()
+  return calls.filter(({ call: { principal } }) => {
+    const isFirst = !principals.has(principal)
+    principals.add(principal)
+    return isFirst
+  })
+}
+
 /** The largest of the first calls that fits and does not delay `head`, which is expected to fit at `byMs`. */
-export const chooseBeside = (context: ScopeContext, head: Waiting, byMs: number | null): Waiting | null => {
+export const chooseBeside = (
+  context: ScopeContext,
+  head: Waiting,
+  byMs: number | null,
+  outOfTurn: boolean,
+): Waiting | null => {
   let best: Waiting | null = null
-  for (const waiting of frontCalls(context, auxiliariesLookedAt)) {
+  for (const waiting of candidates(context, outOfTurn)) {
     const { inputTokens } = waiting.call
     if (waiting.seq === head.seq || (best !== null && inputTokens <= best.call.inputTokens)) continue
     if (auxiliaryMisfit(context, waiting) !== null || !keeps(context, head, byMs, inputTokens)) continue
@@ -97,7 +114,7 @@ export const auxiliaryTryAt = (context: ScopeContext, waiting: Waiting, builds: 
  * grows from: of the first calls the choice that fills what is left, its smallest first. Null when none fits.
  */
 export const choosePacked = (context: ScopeContext, builds: boolean): Waiting | null => {
-  const calls = frontCalls(context, auxiliariesLookedAt).filter(
+  const calls = candidates(context, builds).filter(
     (waiting) => !isPaced(context, waiting) && auxiliaryTryAt(context, waiting, builds) <= context.at,
   )
   if (calls.length === 0) return null

@@ -123,7 +123,7 @@ export const auxiliariesBeside = (draft: Draft): void => {
     if (fits !== null && fits <= draft.at) return
     const builds = fits === null
     if (builds && strategy === 'backfill') return
-    const chosen = builds ? choosePacked(draft, true) : chooseBeside(draft, next.waiting, fits)
+    const chosen = builds ? choosePacked(draft, true) : chooseBeside(draft, next.waiting, fits, true)
     if (chosen === null) return lookAgainAtFronts(draft, builds)
     const turn = served(draft, chosen, false)
     grant(draft, chosen, builds ? 'warm-up' : 'backfill', { turn })

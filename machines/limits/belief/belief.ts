@@ -163,6 +163,8 @@ export const accepted = (belief: Belief, { tokens, dispatchedAtMs, atMs }: Dispa
       : belief.acceleration,
     statedWaits: belief.statedWaits.filter((wait) => wait.tokens > tokens && wait.untilMs > atMs),
     acceptedAtMs: atMs,
+    // What was risked is answered.
+    riskedAtMs: dispatchedAtMs >= belief.riskedAtMs ? 0 : belief.riskedAtMs,
     refusals: 0,
     credit: Math.min(mostCredit, belief.credit + gain),
   }
