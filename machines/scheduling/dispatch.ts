@@ -8,7 +8,7 @@ import { auxiliaryFit, auxiliaryObstacle, overdue, primaryWanted, waitsForProvid
 import { chooseAuxiliary, quantumSpent } from './auxiliary-choice.ts'
 import { costOf, enterFlight, isReady, leaveBacklog, passTurn } from './fairness.ts'
 import { grant } from './grant.ts'
-import { auxiliariesBeside, lookAgainAtFronts, passPrimaries, take } from './right-of-way.ts'
+import { auxiliariesBeside, headWaits, lookAgainAtFronts, passPrimaries, take } from './right-of-way.ts'
 
 const passUrgent = (draft: Draft): void => {
   while (draft.urgent.size > 0 && draft.counts.places < capacityOf(draft) && !waitsForProvider(draft)) {
@@ -47,7 +47,7 @@ const passAuxiliaries = (draft: Draft): void => {
     if (metered) {
       draft.drain = { windowStartMs, windowTokens: windowTokens + cost, servedTokens: servedTokens + cost }
     }
-    grant(draft, chosen, probe ? 'probe' : metered ? (wanted ? 'fairness' : 'drain') : 'open', { turn })
+    grant(draft, chosen, wanted ? 'fairness' : probe ? 'probe' : metered ? 'drain' : 'open', { turn })
   }
 }
 
@@ -75,8 +75,9 @@ export const lend = (draft: Draft, parentId: string): void => {
   grant(draft, chosen, 'nested', { borrowed: true })
 }
 
-/** Primaries that do not fit yet wait; smaller ones, and auxiliaries that do not delay them, pass. */
+/** The head that does not fit yet waits; smaller primaries, and auxiliaries that do not delay it, pass. One that fits has left this state before it goes. */
 const passQuiet = (draft: Draft): void => {
+  if (!headWaits(draft)) return
   passPrimaries(draft)
   auxiliariesBeside(draft)
 }

@@ -76,9 +76,13 @@ export const tokenReserve = (context: ScopeContext, tokens: number): number => {
   return Math.max(0, Math.min(demand.largestTokens, Math.floor(burst * fullestShare) - tokens))
 }
 
+/** A call that nobody estimated is one that takes something. */
+const sizeOf = ({ call }: Waiting): number => Math.max(1, call.inputTokens)
+
 const judged = (context: ScopeContext, waiting: Waiting, reserve: number, ambition = 0): Verdict => {
   const { at, policy } = context
-  const { inputTokens, lane } = waiting.call
+  const { lane } = waiting.call
+  const inputTokens = sizeOf(waiting)
   const held = context.belief
   if (belief.isSilent(held)) return { tryAtMs: at, probe: false }
   const statedMs = belief.statedUntil(held, inputTokens, at)
@@ -117,18 +121,13 @@ export const buildingVerdict = (context: ScopeContext, waiting: Waiting): Verdic
 
 /** When silence lets a call in, epoch milliseconds; null when it does not. */
 export const forecastOf = (context: ScopeContext, waiting: Waiting): number | null =>
-  belief.forecast(
-    context.belief,
-    waiting.call.inputTokens,
-    context.at,
-    trustOf(context.belief, waiting.call.lane),
-  )
+  belief.forecast(context.belief, sizeOf(waiting), context.at, trustOf(context.belief, waiting.call.lane))
 
 /** The same, when `tokens` are sent now. */
 export const forecastAfter = (context: ScopeContext, waiting: Waiting, tokens: number): number | null =>
   belief.forecast(
     belief.sent(context.belief, tokens, context.at, context.at),
-    waiting.call.inputTokens,
+    sizeOf(waiting),
     context.at,
     trustOf(context.belief, waiting.call.lane),
   )

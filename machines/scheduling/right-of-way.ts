@@ -1,5 +1,7 @@
 /** Primaries in their order, smaller ones past larger ones that do not fit, and auxiliaries beside them. */
 import { first, peek, pop, remove } from '../collections/queue.ts'
+import { roomAt } from '../limits/belief/belief.ts'
+import { sentInMinute } from '../limits/belief/charges.ts'
 import { capacityOf } from '../limits/capacity.ts'
 import { lookup, type TakenTurn, type Waiting } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
@@ -65,6 +67,14 @@ const grantPrimary = (draft: Draft, waiting: Waiting, rank: number, probe: boole
   grant(draft, waiting, probe ? 'probe' : 'primary')
 }
 
+/** Whether the primary at the head must wait; notes until when. */
+export const headWaits = (draft: Draft): boolean => {
+  const next = nextPrimary(draft)
+  const tryAtMs = next === null ? 0 : primaryFit(draft, next.waiting).tryAtMs
+  draft.phase = { ...draft.phase, quietUntilMs: tryAtMs }
+  return tryAtMs > draft.at
+}
+
 /** Sends primaries in their order; past a head that does not fit, smaller ones that do. */
 export const passPrimaries = (draft: Draft): void => {
   if (fairnessDue(draft)) return
@@ -112,7 +122,15 @@ export const lookAgainAtFronts = (draft: Draft, builds: boolean): void => {
     lookAgain(draft, auxiliaryTryAt(draft, waiting, builds))
 }
 
-/** Auxiliaries while a primary waits for its ceiling: those that do not delay it, or all that fit when no silence lets it in. */
+/** It would go above what the ceiling surely takes. With nothing sent there is no level to hold: the first call makes it. */
+const exceedsLevel = ({ belief, at }: Draft, { call }: Waiting): boolean =>
+  sentInMinute(belief.charges, at) > 0 && call.inputTokens > roomAt(belief, at, 0)
+
+/**
+ * Auxiliaries while a primary waits for its ceiling: those that do not delay it, or all that fit when no
+ * silence lets it in. The strategies constrain this: `quiet` lets nobody go; `holdSteady` nobody above
+ * what the ceiling surely takes, nor does `backfill` where the primary has no forecast to be held to.
+ */
 export const auxiliariesBeside = (draft: Draft): void => {
   const { strategy } = draft.policy
   if (strategy === 'quiet' || draft.counts.primaryReady === 0) return
@@ -121,11 +139,12 @@ export const auxiliariesBeside = (draft: Draft): void => {
     if (next === null || draft.ring.size === 0 || auxiliaryObstacle(draft) !== null) return
     const fits = forecastOf(draft, next.waiting)
     if (fits !== null && fits <= draft.at) return
-    const builds = fits === null
-    if (builds && strategy === 'backfill') return
-    const chosen = builds ? choosePacked(draft, true) : chooseBeside(draft, next.waiting, fits, true)
-    if (chosen === null) return lookAgainAtFronts(draft, builds)
+    const isSteady = strategy === 'holdSteady' || (strategy === 'backfill' && fits === null)
+    const builds = fits === null && !isSteady
+    const chosen = fits === null ? choosePacked(draft, builds) : chooseBeside(draft, next.waiting, fits, true)
+    const isKept = chosen !== null && isSteady && exceedsLevel(draft, chosen)
+    if (chosen === null || isKept) return lookAgainAtFronts(draft, builds)
     const turn = served(draft, chosen, false)
-    grant(draft, chosen, builds ? 'warm-up' : 'backfill', { turn })
+    grant(draft, chosen, fits === null ? 'warm-up' : 'backfill', { turn })
   }
 }

@@ -15,7 +15,7 @@ import { evidenceKinds } from '../model/evidence.ts'
 import { decodeOrThrow, InvalidInput } from '../model/invalid.ts'
 import { type Policy, restorePolicy } from '../model/policy.ts'
 import { reorderPrimaries } from '../scheduling/primary-order.ts'
-import { emptyContext, noCounters, type Principal, type ScopeContext } from '../state/context.ts'
+import { emptyContext, noCounters, openPhase, type Principal, type ScopeContext } from '../state/context.ts'
 import { draftOf } from '../state/draft.ts'
 import { decodeBelief, encodeBelief } from './belief-schema.ts'
 import { type EncodedPrincipal, type EncodedScope, snapshotVersion } from './encoded.ts'
@@ -169,11 +169,7 @@ export const decodeScope = (input: unknown): ScopeContext => {
     wait: encoded.wait && { ...encoded.wait, probeId: encoded.wait.probeId ?? null },
     pacing: encoded.pacing,
     // Older scopes planned nothing.
-    phase: {
-      ...encoded.phase,
-      lookAgainMs: encoded.phase.lookAgainMs ?? 0,
-      promise: encoded.phase.promise ?? null,
-    },
+    phase: { ...openPhase, ...encoded.phase },
     drain: encoded.drain,
     primaryOwed: encoded.primaryOwed,
     heldMs,

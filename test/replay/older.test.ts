@@ -1,7 +1,7 @@
 /** A journal of an older version, which knew fewer fields of a policy, goes on as if nothing had been added. */
 import { describe, expect, it } from 'vitest'
 import { parsePolicy } from '../../machines/index.ts'
-import { emptyRamp } from '../../machines/limits/ramp.ts'
+import { unknownBelief } from '../../machines/limits/belief/belief.ts'
 import { decodeScope, encodeScope } from '../../machines/snapshot/codec.ts'
 import { Kernel } from '../../src/host/kernel.ts'
 import { differenceText, replayScopes } from '../../src/host/replay.ts'
@@ -29,17 +29,17 @@ describe('a journal that was written before some fields were', () => {
     expect(JSON.parse(meant).policy.quotas).toEqual({})
   })
 
-  it('replays to what its checkpoint means, byte for byte, but for clocks, the ramp, which learns anew, and the order of ended calls, by name then', async () => {
+  it('replays to what its checkpoint means, byte for byte, but for clocks, what is believed, which is learned anew, and the order of ended calls, by name then', async () => {
     const { scopes } = await replayScopes(
       openMemoryJournal({ history: { ...older, checkpoints: [] } }),
       'older',
     )
     const replayed = encodeScope(scopes[0]!.context)
-    const { slots } = replayed.ramp
     const ended = replayed.ended.map((generation) => [...generation].sort())
     // What only differences are taken of: the held clock, and places in the ring.
-    const { heldMs, nextPlace } = JSON.parse(meant)
-    const seen = { ...replayed, heldMs, nextPlace, ramp: { ...emptyRamp, slots }, ended }
+    const { heldMs, nextPlace, belief, demand } = JSON.parse(meant)
+    expect(belief).toEqual({ ...unknownBelief, charges: belief.charges })
+    const seen = { ...replayed, heldMs, nextPlace, belief, demand, ended }
     expect(JSON.stringify(seen)).toBe(meant)
   })
 
@@ -70,24 +70,41 @@ describe('a journal that was written before some fields were', () => {
   })
 })
 
-/** Recorded while what background is owed was counted by the time of day, and no refusal gave a turn back. */
-describe.each(['settle', 'cancel', 'refusals', 'restart', 'turns'])('the older journal %s', (name) => {
-  const history = readGolden(`older/wall-clock/${name}`)
+/**
+ * `wall-clock`: recorded while what background is owed was counted by the time of day, and no refusal gave
+ * a turn back. `ramp`: recorded while refusals made plans by whole minutes, and nothing was believed.
+ */
+const scenes = (folder: string) =>
+  ['settle', 'cancel', 'refusals', 'restart', 'turns'].map((name) => `${folder}/${name}`)
 
-  it('replays to the decisions that it holds', async () => {
-    const journal = openMemoryJournal({ history: { ...history, checkpoints: [] } })
-    const { differences } = await replayScopes(journal, name, { onDifference: 'collect' })
-    expect(differenceText(differences)).toBe('')
+describe.each([...scenes('wall-clock'), ...scenes('ramp')])('the older journal %s', (name) => {
+  const history = readGolden(`older/${name}`)
+  const entries = { ...history, checkpoints: [] }
+  /** After a refusal another version decides otherwise: its host must have written a checkpoint. */
+  const isRefused = name.endsWith('/refusals')
+
+  it(`replays to the decisions that it holds${isRefused ? ', up to the first try after a refusal' : ''}`, async () => {
+    const { differences } = await replayScopes(openMemoryJournal({ history: entries }), name, {
+      onDifference: 'collect',
+    })
+    if (isRefused) expect(differences[0]).toMatchObject({ position: 8, event: { type: 'clock.woke' } })
+    else expect(differenceText(differences)).toBe('')
   })
 
-  it.each([
-    ['its entries', { ...history, checkpoints: [] }],
-    ['its checkpoint', history],
-  ])('is opened from %s, and goes on', async (_, from) => {
-    const kernel = await open(from)
-    const runner = kernel.scope(scope)
-    expect(runner.context.heldMs).toBeLessThanOrEqual(runner.context.at)
-    expect(() => decodeScope(encodeScope(runner.context))).not.toThrow()
-    await kernel.close(0)
+  it.runIf(isRefused)('is refused without its checkpoint, by entry, with what to do', async () => {
+    await expect(open(entries)).rejects.toThrow(
+      /journal entry 8 .*close the host with the version that wrote it/,
+    )
   })
+
+  it.each([...(isRefused ? [] : [['its entries', entries] as const]), ['its checkpoint', history] as const])(
+    'is opened from %s, and goes on',
+    async (_, from) => {
+      const kernel = await open(from)
+      const runner = kernel.scope(scope)
+      expect(runner.context.heldMs).toBeLessThanOrEqual(runner.context.at)
+      expect(() => decodeScope(encodeScope(runner.context))).not.toThrow()
+      await kernel.close(0)
+    },
+  )
 })
