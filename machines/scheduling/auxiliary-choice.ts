@@ -43,17 +43,16 @@ export const chooseAuxiliary = (
     const packed = choosePacked(context, false)
     if (packed !== null) return { pick, chosen: packed }
   }
-  const { reason, tryAtMs } = auxiliaryFit(context, head)
+  const { reason } = auxiliaryFit(context, head)
   if (reason === null) return { pick, chosen: head }
   if (!mayBypass) return null
-  if (reason === 'forecast') return passed(chooseBeside(context, head, fitsMs(context, head, tryAtMs), false))
+  if (reason === 'forecast')
+    return bindsByWindow(context.belief)
+      ? passed(chooseBeside(context, head, forecastOf(context, head), false))
+      : null
   if (passes >= maxBypass) return null
   return passed(nextThatFits(context, (waiting) => auxiliaryMisfit(context, waiting) === null, pick.rounds))
 }
-
-/** When the head fits; null when no silence lets it in. */
-const fitsMs = (context: ScopeContext, head: Waiting, tryAtMs: number): number | null =>
-  forecastOf(context, head) === null ? null : tryAtMs
 
 /** Calls that may go next: of each principal the first, or some that stand behind it where they go out of their turn for a primary. */
 const candidates = (context: ScopeContext, outOfTurn: boolean): ReadonlyArray<Waiting> => {

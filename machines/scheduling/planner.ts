@@ -13,7 +13,7 @@
 import type { Belief } from '../limits/belief/belief.ts'
 import * as belief from '../limits/belief/belief.ts'
 import { expects } from '../limits/belief/demand.ts'
-import { type Layer, leaderOf, speaks } from '../limits/belief/layer.ts'
+import { leaderOf, speaks } from '../limits/belief/layer.ts'
 import type { ScopeContext, Waiting } from '../state/context.ts'
 
 /** A waiting call is tried at least so often, whatever is believed, milliseconds. */
@@ -56,11 +56,11 @@ const probedAt = (context: ScopeContext, waiting: Waiting, fitsMs: number | null
 }
 
 /** Whether the limit that binds is one of windows, in which what is kept is lost. */
-export const bindsByWindow = ({ limit, acceleration }: Belief): boolean =>
-  isWindow(acceleration, 'acceleration') || isWindow(limit, 'limit')
+export const bindsByWindow = (held: Belief): boolean =>
+  isWindow(held, 'acceleration') || isWindow(held, 'limit')
 
-const isWindow = (layer: Layer, name: belief.LayerName): boolean =>
-  speaks(layer) && leaderOf(layer, belief.priors[name]) !== 'bucket'
+const isWindow = (held: Belief, name: belief.LayerName): boolean =>
+  speaks(held[name]) && leaderOf(held[name], belief.priorOf(held, name)) !== 'bucket'
 
 /** Input tokens that auxiliaries leave for the next primary. */
 export const tokenReserve = (context: ScopeContext, tokens: number): number => {
@@ -89,6 +89,7 @@ const judged = (context: ScopeContext, waiting: Waiting, reserve: number, ambiti
   const trust = Math.max(ambition, trustOf(held, lane))
   let fitsMs = belief.forecast(held, inputTokens, at, trust)
   // Room is kept by the best guess: where that is wrong, it is the room that suffers.
+  const isKept = fitsMs !== null && fitsMs <= at && reserve > 0
   if (fitsMs !== null && reserve > 0)
     fitsMs = Math.max(fitsMs, belief.forecast(held, inputTokens + reserve, at, Math.max(1, trust)) ?? fitsMs)
   const riskMs = belief.mayRiskAt(held, policy.pacingBaseMs, policy.pacingMaxMs)
@@ -96,8 +97,10 @@ const judged = (context: ScopeContext, waiting: Waiting, reserve: number, ambiti
     const sure = belief.roomAt(held, at, 0) >= inputTokens
     return { tryAtMs: sure ? at : Math.max(at, riskMs), probe: false }
   }
+  // Only room that is kept for a primary is missing: that is no doubt, and tells nothing.
+  if (isKept) return { tryAtMs: fitsMs as number, probe: false }
   const spare = held.credit >= (lane === 'primary' ? 1 : 2)
-  if (spare && statedMs <= at && riskMs <= at && belief.someFits(held, inputTokens + reserve, at))
+  if (spare && statedMs <= at && riskMs <= at && belief.someFits(held, inputTokens, at))
     return { tryAtMs: at, probe: true }
   // Background finds out for all of its calls together, not for each.
   const lastMs = lane === 'auxiliary' && held.refusal !== null ? held.refusal.atMs + policy.quietWindowMs : 0

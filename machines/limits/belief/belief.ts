@@ -89,10 +89,15 @@ export const unknownBelief: Belief = {
 }
 
 /** What a limit's name alone says of its kind. */
-export const priors: Readonly<Record<LayerName, Prior>> = {
+const priors: Readonly<Record<LayerName | 'stated', Prior>> = {
   limit: { bucket: 1, trailing: 0.25, clock: 0.25 },
+  /** Rate and level of a bucket were stated. */
+  stated: { bucket: 1, trailing: 0.03, clock: 0.03 },
   acceleration: { bucket: 0.02, trailing: 1, clock: 0.6 },
 }
+
+export const priorOf = (belief: Belief, name: LayerName): Prior =>
+  priors[name === 'limit' && belief.limit.bucket.stated ? 'stated' : name]
 /** One acceptance earns so much of a refusal: in a bucket little is gained by trying, under growth every step is found by trying. */
 const earned: Readonly<Record<LayerName, number>> = { limit: 1 / 50, acceleration: 1 / 12 }
 /** Tries that may well be refused follow each other so closely at most, milliseconds: the answer to one comes before the next. */
@@ -149,7 +154,7 @@ export const accepted = (belief: Belief, { tokens, dispatchedAtMs, atMs }: Dispa
   }
   const names = layersThatSpeak(belief)
   const gain =
-    names.includes('acceleration') || leaderOf(belief.limit, priors.limit) !== 'bucket'
+    names.includes('acceleration') || leaderOf(belief.limit, priorOf(belief, 'limit')) !== 'bucket'
       ? earned.acceleration
       : earned.limit
   return {
@@ -299,7 +304,7 @@ export const statedUntil = ({ statedWaits }: Belief, tokens: number, atMs: numbe
 export const roomAt = (belief: Belief, atMs: number, trust: number): number => {
   let room = Number.POSITIVE_INFINITY
   for (const name of layersThatSpeak(belief)) {
-    const leader = leaderOf(belief[name], priors[name])
+    const leader = leaderOf(belief[name], priorOf(belief, name))
     room = Math.min(room, roomBy(belief[name], leader, belief.charges, atMs, trust))
   }
   return room
@@ -309,7 +314,7 @@ export const roomAt = (belief: Belief, atMs: number, trust: number): number => {
 export const forecast = (belief: Belief, tokens: number, atMs: number, trust: number): number | null => {
   let fitsAtMs = statedUntil(belief, tokens, atMs)
   for (const name of layersThatSpeak(belief)) {
-    const leader = leaderOf(belief[name], priors[name])
+    const leader = leaderOf(belief[name], priorOf(belief, name))
     const time = fitsBy(belief[name], leader, belief.charges, tokens, atMs, trust)
     if (time === null) return null
     fitsAtMs = Math.max(fitsAtMs, time)
@@ -322,7 +327,7 @@ export const someFits = (belief: Belief, tokens: number, atMs: number): boolean 
   layersThatSpeak(belief).every((name) =>
     families.some(
       (family) =>
-        shareOf(belief[name], priors[name], family) >= 0.15 &&
+        shareOf(belief[name], priorOf(belief, name), family) >= 0.15 &&
         roomBy(belief[name], family, belief.charges, atMs, 0.5) >= tokens,
     ),
   )

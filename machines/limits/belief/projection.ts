@@ -1,5 +1,5 @@
 /** What is shown of a belief: the one projection for status, explain and the inspector. */
-import { type Belief, type LayerName, layerNames, priors } from './belief.ts'
+import { type Belief, type LayerName, layerNames, priorOf } from './belief.ts'
 import { rateOf } from './bucket.ts'
 import { minuteMs, sentBetween } from './charges.ts'
 import { ceilingIn, minuteOf } from './clock-window.ts'
@@ -54,12 +54,12 @@ export const believedLimits = (belief: Belief, atMs: number): ReadonlyArray<Beli
     .filter((name) => speaks(belief[name]))
     .map((name) => {
       const layer = belief[name]
-      const family = leaderOf(layer, priors[name])
+      const family = leaderOf(layer, priorOf(belief, name))
       const room = (trust: number) => roomBy(layer, family, belief.charges, atMs, trust)
       return {
         layer: name,
         family,
-        confidence: shareOf(layer, priors[name], family),
+        confidence: shareOf(layer, priorOf(belief, name), family),
         tokensPerMinute: ceilingOf(layer, family, belief, atMs),
         roomTokens: interval(room(0), room(2)),
         burstTokens: family === 'bucket' && rateOf(layer.bucket) > 0 ? whole(layer.bucket.burst) : null,
