@@ -22,6 +22,8 @@ export const longestSilenceMs = 8 * 60_000
 const windowReserveShare = 0.04
 /** A bucket that is kept fuller than this runs over between two calls. */
 const fullestShare = 0.9
+/** The same where its size is stated. */
+const fullestStatedShare = 0.97
 /** How far beyond what is sure each lane goes (0: nothing risked, 1: the best guess, 2: the most hopeful bound), with and without refusals to spare. */
 const trusts = {
   primary: { spare: 1, sparing: 0.6 },
@@ -72,8 +74,8 @@ export const tokenReserve = (context: ScopeContext, tokens: number): number => {
     return Math.min(demand.largestTokens, most)
   }
   // The bucket must be able to hold both, and not run over meanwhile.
-  const { burst } = context.belief.limit.bucket
-  return Math.max(0, Math.min(demand.largestTokens, Math.floor(burst * fullestShare) - tokens))
+  const { burst, stated } = context.belief.limit.bucket
+  return Math.max(0, Math.min(demand.largestTokens, Math.floor(burst * (stated ? fullestStatedShare : fullestShare)) - tokens))
 }
 
 /** A call that nobody estimated is one that takes something. */

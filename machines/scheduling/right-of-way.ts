@@ -23,8 +23,8 @@ import { frontCalls, takeTurn } from './turns.ts'
 
 /** Primaries behind one that does not fit that are looked at. */
 const primariesLookedAt = 8
-/** A head is promised its forecast and half as much again of the wait, and at least this much, milliseconds. */
-const leastSlackMs = 1_000
+/** A head is promised its forecast and as much again of the wait, and at least this much, milliseconds. */
+const leastSlackMs = 5_000
 
 /** Time alone may let a call go then. */
 export const lookAgain = (draft: Draft, atMs: number): void => {
@@ -39,7 +39,7 @@ const promisedBy = (draft: Draft, head: Waiting): number | null => {
   if (fits === null) return null
   const { promise } = draft.phase
   if (promise?.callId === head.call.id) return promise.byMs
-  const byMs = fits + Math.max(leastSlackMs, Math.ceil((fits - draft.at) / 2))
+  const byMs = fits + Math.max(leastSlackMs, fits - draft.at)
   draft.phase = { ...draft.phase, promise: { callId: head.call.id, byMs } }
   return byMs
 }

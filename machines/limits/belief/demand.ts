@@ -12,8 +12,8 @@ export interface Demand {
 export const noDemand: Demand = { largestTokens: 0, everyMs: 0, lastAtMs: 0 }
 
 const smoothing = 0.2
-/** The largest is forgotten by this share with every smaller one that comes. */
-const fading = 0.02
+/** The largest is forgotten within this time. */
+const forgottenMs = 2 * 60 * 60_000
 /** Primaries that come more seldom than this are not kept room for. */
 const seldomMs = 30 * 60_000
 /** So many times as long as usual without a primary, and none is expected any more. */
@@ -25,7 +25,8 @@ export const came = (demand: Demand, tokens: number, atMs: number): Demand => {
   const gapMs = demand.lastAtMs === 0 ? 0 : atMs - demand.lastAtMs
   const everyMs =
     demand.everyMs === 0 ? gapMs : Math.round(demand.everyMs * (1 - smoothing) + gapMs * smoothing)
-  const largestTokens = Math.max(tokens, Math.floor(demand.largestTokens * (1 - fading)))
+  const kept = Math.max(0, 1 - gapMs / forgottenMs)
+  const largestTokens = Math.max(tokens, Math.floor(demand.largestTokens * kept))
   return { largestTokens, everyMs, lastAtMs: atMs }
 }
 
