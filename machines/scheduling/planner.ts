@@ -23,7 +23,7 @@ const windowReserveShare = 0.04
 /** A bucket that is kept fuller than this runs over between two calls. */
 const fullestShare = 0.9
 /** The same where its size is stated. */
-const fullestStatedShare = 0.97
+const fullestStatedShare = 1
 /** How far beyond what is sure each lane goes (0: nothing risked, 1: the best guess, 2: the most hopeful bound), with and without refusals to spare. */
 const trusts = {
   primary: { spare: 1, sparing: 0.6 },

@@ -17,8 +17,8 @@ const forgottenMs = 2 * 60 * 60_000
 /** Primaries that come more seldom than this are not kept room for. */
 const seldomMs = 30 * 60_000
 /** So many times as long as usual without a primary, and none is expected any more. */
-const patience = 6
-const leastPatienceMs = 10 * 60_000
+const patience = 12
+const leastPatienceMs = 20 * 60_000
 
 /** A primary came. */
 export const came = (demand: Demand, tokens: number, atMs: number): Demand => {
@@ -34,4 +34,4 @@ export const came = (demand: Demand, tokens: number, atMs: number): Demand => {
 export const expects = ({ lastAtMs, everyMs }: Demand, atMs: number): boolean =>
   lastAtMs > 0 &&
   everyMs < seldomMs &&
-  atMs - lastAtMs < Math.max(leastPatienceMs, Math.min(seldomMs, patience * everyMs))
+  atMs - lastAtMs < Math.max(leastPatienceMs, Math.min(2 * seldomMs, patience * everyMs))
