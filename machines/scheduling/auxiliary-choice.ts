@@ -10,7 +10,7 @@ import {
   overdue,
   primaryWanted,
 } from './admission.ts'
-import { bindsByWindow, buildingVerdict, forecastAfter, forecastOf, trustOf } from './planner.ts'
+import { bindsByWindow, buildingTrust, buildingVerdict, forecastAfter, forecastOf, trustOf } from './planner.ts'
 import { frontCalls, type NextTurn, nextThatFits, pickAuxiliary } from './turns.ts'
 
 /** How often a head that does not fit yet is passed over before its room is kept for it. */
@@ -117,7 +117,7 @@ export const choosePacked = (context: ScopeContext, builds: boolean): Waiting | 
     (waiting) => !isPaced(context, waiting) && auxiliaryTryAt(context, waiting, builds) <= context.at,
   )
   if (calls.length === 0) return null
-  const trust = Math.max(builds ? 1 : 0, trustOf(context.belief, 'auxiliary'))
+  const trust = Math.max(builds ? buildingTrust(context.belief) : 0, trustOf(context.belief, 'auxiliary'))
   const sizes = calls.map(({ call }) => call.inputTokens)
   const packed = pack(sizes, roomAt(context.belief, context.at, trust)).map((index) => calls[index]!)
   return (packed.length > 0 ? packed : calls).reduce((least, waiting) =>

@@ -120,9 +120,12 @@ export const primaryVerdict = (context: ScopeContext, waiting: Waiting): Verdict
 export const auxiliaryVerdict = (context: ScopeContext, waiting: Waiting): Verdict =>
   judged(context, waiting, tokenReserve(context, waiting.call.inputTokens))
 
-/** The same for one that is to lift a ceiling: the best guess at least is tried. */
+/** How far a minute is filled that is to lift a ceiling: a refusal costs less than a minute half empty, but not refusals in a row. */
+export const buildingTrust = ({ refusals }: Belief): number => (refusals < 2 ? 1.5 : 1)
+
+/** The same for one that is to lift a ceiling. */
 export const buildingVerdict = (context: ScopeContext, waiting: Waiting): Verdict =>
-  judged(context, waiting, 0, 1)
+  judged(context, waiting, 0, buildingTrust(context.belief))
 
 /** When silence lets a call in, epoch milliseconds; null when it does not. */
 export const forecastOf = (context: ScopeContext, waiting: Waiting): number | null =>

@@ -29,6 +29,8 @@ export const unknownTrailing: TrailingWindow = { accepted: [], refused: [] }
 export const mostPoints = 4
 /** What a point says weakens by this share a minute, and after this long it says nothing. */
 const fadingPerMinute = 0.02
+/** A refused point rises by this share for every minute squared. */
+const risingPerMinute = 0.006
 const longestMs = 12 * minuteMs
 /** Growth by a minute of use that is hoped for before any was seen. */
 export const hopedFactor = 1.3
@@ -37,6 +39,12 @@ export const edgeMs = 60
 
 const fading = ({ atMs }: Point, nowMs: number): number =>
   Math.min(1, (fadingPerMinute * (nowMs - atMs)) / minuteMs)
+
+/** What refused once may have risen since, the longer ago the faster: it is asked again before long. */
+const rising = ({ atMs }: Point, nowMs: number): number => {
+  const minutes = Math.max(0, nowMs - atMs) / minuteMs
+  return fadingPerMinute * minutes + risingPerMinute * minutes * minutes
+}
 
 const fresh = (points: ReadonlyArray<Point>, atMs: number): ReadonlyArray<Point> =>
   points.filter((point) => atMs - point.atMs < longestMs)
@@ -57,7 +65,7 @@ export const ceilingAfter = ({ accepted, refused }: TrailingWindow, before: numb
   }
   let high = Number.POSITIVE_INFINITY
   for (const point of refused) {
-    const within = point.within * (1 + fading(point, atMs))
+    const within = point.within * (1 + rising(point, atMs))
     if (before <= point.before) high = Math.min(high, within)
     else if (point.before > 0) high = Math.min(high, (within * before) / point.before)
   }
