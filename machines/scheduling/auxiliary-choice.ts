@@ -10,7 +10,14 @@ import {
   overdue,
   primaryWanted,
 } from './admission.ts'
-import { bindsByWindow, buildingTrust, buildingVerdict, forecastAfter, forecastOf, trustOf } from './planner.ts'
+import {
+  bindsByWindow,
+  buildingTrust,
+  buildingVerdict,
+  forecastAfter,
+  forecastOf,
+  trustOf,
+} from './planner.ts'
 import { frontCalls, type NextTurn, nextThatFits, pickAuxiliary } from './turns.ts'
 
 /** How often a head that does not fit yet is passed over before its room is kept for it. */

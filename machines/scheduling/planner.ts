@@ -75,7 +75,10 @@ export const tokenReserve = (context: ScopeContext, tokens: number): number => {
   }
   // The bucket must be able to hold both, and not run over meanwhile.
   const { burst, stated } = context.belief.limit.bucket
-  return Math.max(0, Math.min(demand.largestTokens, Math.floor(burst * (stated ? fullestStatedShare : fullestShare)) - tokens))
+  return Math.max(
+    0,
+    Math.min(demand.largestTokens, Math.floor(burst * (stated ? fullestStatedShare : fullestShare)) - tokens),
+  )
 }
 
 /** A call that nobody estimated is one that takes something. */
@@ -102,11 +105,11 @@ const judged = (context: ScopeContext, waiting: Waiting, reserve: number, ambiti
   // Only room that is kept for a primary is missing: that is no doubt, and tells nothing.
   if (isKept) return { tryAtMs: fitsMs as number, probe: false }
   const spare = held.credit >= (lane === 'primary' ? 1 : 2)
-  if (spare && statedMs <= at && riskMs <= at && belief.someFits(held, inputTokens, at))
-    return { tryAtMs: at, probe: true }
   // Background finds out for all of its calls together, not for each.
   const lastMs = lane === 'auxiliary' && held.refusal !== null ? held.refusal.atMs + policy.quietWindowMs : 0
-  const probeMs = Math.max(statedMs, riskMs, lastMs, probedAt(context, waiting, fitsMs))
+  const hopedMs = spare ? belief.hopefulForecast(held, inputTokens, at) : null
+  const probedMs = Math.max(statedMs, lastMs, probedAt(context, waiting, fitsMs))
+  const probeMs = Math.max(riskMs, Math.min(probedMs, hopedMs ?? probedMs))
   return fitsMs === null || probeMs < fitsMs
     ? { tryAtMs: Math.max(at, probeMs), probe: true }
     : { tryAtMs: fitsMs, probe: false }

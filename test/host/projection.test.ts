@@ -37,9 +37,7 @@ const pageOf = (drive: Drive): ScopeContext => {
 
 /** The tokens of the last minute, by looking at every charge. */
 const tokensSince = ({ belief }: ScopeContext, fromMs: number): number =>
-  belief.charges
-    .filter(({ atMs }) => atMs > fromMs)
-    .reduce((sum, { tokens }) => sum + tokens, 0)
+  belief.charges.filter(({ atMs }) => atMs > fromMs).reduce((sum, { tokens }) => sum + tokens, 0)
 
 describe('what is shown of a scope', () => {
   it('is the same in status, rows, page and explain, at any moment after any history', () => {

@@ -322,15 +322,24 @@ export const forecast = (belief: Belief, tokens: number, atMs: number, trust: nu
   return fitsAtMs
 }
 
-/** Whether a hypothesis of some weight holds that the call surely fits, though the leading one does not. */
-export const someFits = (belief: Belief, tokens: number, atMs: number): boolean =>
-  layersThatSpeak(belief).every((name) =>
-    families.some(
-      (family) =>
-        shareOf(belief[name], priorOf(belief, name), family) >= 0.15 &&
-        roomBy(belief[name], family, belief.charges, atMs, 0.5) >= tokens,
-    ),
-  )
+/** Weight from which a hypothesis that does not lead is worth a try. */
+const credibleShare = 0.15
+
+/** The earliest time at which a call fits by some credible hypothesis of each layer, though the leading one may not say so; null when by none. */
+export const hopefulForecast = (belief: Belief, tokens: number, atMs: number): number | null => {
+  let fitsAtMs = statedUntil(belief, tokens, atMs)
+  for (const name of layersThatSpeak(belief)) {
+    let earliest = Number.POSITIVE_INFINITY
+    for (const family of families) {
+      if (shareOf(belief[name], priorOf(belief, name), family) < credibleShare) continue
+      const time = fitsBy(belief[name], family, belief.charges, tokens, atMs, 0.5)
+      if (time !== null) earliest = Math.min(earliest, time)
+    }
+    if (!Number.isFinite(earliest)) return null
+    fitsAtMs = Math.max(fitsAtMs, earliest)
+  }
+  return fitsAtMs
+}
 
 /** The next time at which a try may be risked again, epoch milliseconds: the answer to the last one comes first, and refusals in a row space tries out. */
 export const mayRiskAt = (
