@@ -177,7 +177,7 @@ const effectAdmit = (runner: ScopeRunner, request: CallRequest): Effect.Effect<P
     })
   })
 
-const effectScope = (runner: ScopeRunner): EffectScope => ({
+export const effectScope = (runner: ScopeRunner): EffectScope => ({
   name: runner.name,
   admit: (request) =>
     Effect.acquireRelease(
