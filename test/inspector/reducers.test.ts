@@ -8,6 +8,7 @@ import { Track } from '../../inspector/page/src/model/track.ts'
 import type { EntryFrame } from '../../inspector/protocol.ts'
 import { scopeRow } from '../../inspector/row.ts'
 import { encodeScope } from '../../machines/snapshot/codec.ts'
+import { kernelOf } from '../../src/host/internal.ts'
 import { entriesOf, openStory, type Story, scope, startMs, tellStory } from './story.ts'
 
 const nothing = { base: { scope, position: 0, at: 0, snapshot: null }, earlier: 0, later: 0 }
@@ -18,8 +19,8 @@ let history: History
 beforeAll(async () => {
   story = await openStory()
   for (let round = 0; round < 4; round += 1) await tellStory(story, round)
-  entries = await entriesOf(story.host.kernel.journal)
-  history = new History(story.host.kernel.journal, 'of this test')
+  entries = await entriesOf(kernelOf(story.host).journal)
+  history = new History(kernelOf(story.host).journal, 'of this test')
 })
 afterAll(() => story.host.close())
 
@@ -107,7 +108,7 @@ describe('a track', () => {
 
   it('makes the row of a moment as the host does now', () => {
     const track = trackOf()
-    const { context, position } = story.host.kernel.runners.get(scope)!
+    const { context, position } = kernelOf(story.host).runners.get(scope)!
     const last = track.contextAt(track.entries.length - 1)
     expect(scopeRow(last, track.lastPosition)).toEqual(scopeRow(context, position))
   })
