@@ -11,7 +11,7 @@ const over: Result = { done: true, value: undefined }
 /** The observations of a host as an iterator; it ends when the host has closed, or its reader leaves. */
 export class Watch implements AsyncIterableIterator<Observation, undefined>, Disposable {
   readonly #buffer: Observation[] = []
-  readonly #stop: () => void
+  #stop: () => void = () => {}
   /** Readers that came before their observation, in order. */
   readonly #readers: Array<(result: Result) => void> = []
   #isOver = false
