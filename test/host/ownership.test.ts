@@ -2,9 +2,12 @@
 import { Effect, Exit, HashMap } from 'effect'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { noAmbient } from '../../src/carrier/ambient.ts'
+import { Place, type PlaceHolder } from '../../src/gateway/place.ts'
 import { runnerOf } from '../../src/host/internal.ts'
+import { callOf } from '../../src/host/request.ts'
 import { effectScope } from '../../src/host/service.ts'
-import { lanedFetch, ManualClock, openHost, type Permit } from '../../src/index.ts'
+import { lanedFetch, ManualClock, openHost, type Permit, type Settlement } from '../../src/index.ts'
 import { accelerationError, settle } from './bench.ts'
 
 /** Counts who keeps the process alive. */
@@ -18,7 +21,7 @@ class HeldClock extends ManualClock {
   }
 }
 
-type Face = 'promise' | 'effect' | 'fetch' | 'permit'
+type Face = 'promise' | 'effect' | 'fetch' | 'permit' | 'gateway'
 
 type Step =
   | {
@@ -47,7 +50,7 @@ const steps: fc.Arbitrary<ReadonlyArray<Step>> = fc.array(
       weight: 4,
       arbitrary: fc.record({
         do: fc.constant('ask' as const),
-        face: fc.constantFrom<Face>('promise', 'effect', 'fetch', 'permit'),
+        face: fc.constantFrom<Face>('promise', 'effect', 'fetch', 'permit', 'gateway'),
         id: fc.nat({ max: 4 }),
         lane: fc.constantFrom('primary' as const, 'auxiliary' as const),
         obeys: fc.boolean(),
@@ -216,6 +219,48 @@ class World {
         (response) => response.text(),
       )
     },
+    // As a call of the gateway does: taken back, it stops its upstream and settles at once.
+    gateway: ({ id, controller: { signal } }, { lane }) =>
+      new Promise<void>((over) => {
+        let isOver = false
+        let attempt = 0
+        const end = () => {
+          isOver = true
+          over()
+        }
+        const holder: PlaceHolder = {
+          isPresent: true,
+          refused: end,
+          missed: end,
+          granted: (permit) => {
+            attempt += 1
+            const current = attempt
+            const ended = (settlement: Settlement) => {
+              if (isOver || current !== attempt || !place.holds(permit)) return
+              if (place.settle(settlement) === 'ended') end()
+            }
+            permit.signal.addEventListener('abort', () => ended({ outcome: 'cancelled' }))
+            this.#attempt(id, permit, permit.signal, true).then(
+              () => ended({ outcome: 'completed' }),
+              (error: { status?: number }) =>
+                ended(
+                  error.status === 429 ? { outcome: 'throttled', evidence: refusal } : { outcome: 'failed' },
+                ),
+            )
+          },
+        }
+        const call = callOf({ id, lane }, this.scope.name, noAmbient)
+        const place = new Place(runnerOf(this.scope), call, this.clock, holder)
+        const leave = () => {
+          if (isOver) return
+          if (place.isAwaited) place.withdraw('the client left')
+          else place.end({ outcome: 'cancelled' })
+          end()
+        }
+        if (signal.aborted) return end()
+        signal.addEventListener('abort', leave)
+        place.ask()
+      }),
     permit: async ({ id, controller: { signal } }, { lane, obeys, returns }) => {
       for (;;) {
         const permit = await this.scope.admit({ id, lane, signal })
