@@ -5,10 +5,11 @@ import { replayCommand, soakSeed } from '../../src/simulation/soak/seed.ts'
 const [from, seeds] = [201, 2_000]
 
 it(`the host keeps I1 to I10 in ${seeds} more seeds`, async () => {
-  for (let seed = from; seed < from + seeds; seed += 1) {
+  const broken: string[] = []
+  for (let seed = from; seed < from + seeds && broken.length < 3; seed += 1) {
     await soakSeed(seed).catch((error: unknown) => {
-      throw new Error(`seed ${seed} (replay it: ${replayCommand(seed)})`, { cause: error })
+      broken.push(`${error instanceof Error ? error.message : error} (replay it: ${replayCommand(seed)})`)
     })
   }
-  expect(replayCommand(from)).toContain(String(from))
+  expect(broken).toEqual([])
 })
