@@ -322,6 +322,31 @@ describe('when the host closes', () => {
     expect(bench.outcomes.get('answers')).toBe('answer')
   })
 
+  it('what waits, and what was granted and not handed over, is taken up by the next host and sent once', async () => {
+    const journal = openMemoryJournal()
+    const bench = await Bench.open({ capacity: 1 }, journal)
+    await bench.primary('runs')
+    await bench.primary('waits')
+    const closed = bench.host.close({ graceMs: 1_000 })
+    // Its end frees the place for a call whose owner has been released.
+    await bench.finish('runs')
+    await closed
+    const second = openMemoryJournal({ history: journal.survivors() })
+    const first = await Bench.open({ capacity: 2 }, second)
+    const onItsWay = first.scope.run({ id: 'on its way' }, () => 'never')
+    const closedAtOnce = first.host.close()
+    expect(await caught(onItsWay)).toMatchObject({ _tag: 'HostClosed' })
+    await closedAtOnce
+    const left = openMemoryJournal({ history: second.survivors() })
+    const next = await Bench.open({ capacity: 1 }, left)
+    await next.primary('waits')
+    await next.primary('on its way')
+    await next.finish('waits', 'sent')
+    await next.finish('on its way', 'sent too')
+    expect([next.outcomes.get('waits'), next.outcomes.get('on its way')]).toEqual(['sent', 'sent too'])
+    await next.host.close()
+  })
+
   it('every reader of watch ends, in order, after the last observation; a later one at once', async () => {
     const host = await openHost()
     const scope = host.scope('pool')
