@@ -11,7 +11,7 @@ export const sentences: Readonly<Record<Reason, string>> = {
   fairness: 'its principal was held for maxDeferral, so its quantum comes before the next primary',
   dependency: 'a primary waits for its result',
   nested: 'it was made inside a running call, whose place it borrows',
-  probe: 'it finds out whether the provider has recovered',
+  probe: 'it finds out whether the quota is there again, and the others wait for it',
   'warm-up': 'it lets the ceiling grow for a primary that does not fit yet',
   backfill: 'it is done before the primary can start',
   'primary-pending': 'a primary is pending',
