@@ -30,7 +30,7 @@ export interface Checkpoint {
   readonly position: number
   /** Epoch milliseconds of the last event it contains. */
   readonly at: number
-  /** JSON text of the versioned snapshot (`machines/snapshot.ts`). */
+  /** JSON text of the versioned snapshot (`machines/snapshot/codec.ts`). */
   readonly snapshot: string
 }
 
