@@ -62,8 +62,8 @@ const satisfy = (draft: Draft, callId: string): void => {
   if (dependents === undefined) return
   draft.dependents = HashMap.remove(draft.dependents, callId)
   for (const id of dependents) {
-    const waiting = lookup(draft.waiting, id)
-    if (waiting === undefined) continue
+    // One that is withdrawn or expires takes itself out of the dependents, and none is granted before they end.
+    const waiting = HashMap.getUnsafe(draft.waiting, id)
     const waitsFor = waiting.waitsFor.filter((other) => other !== callId)
     const next = { ...waiting, waitsFor }
     draft.waiting = HashMap.set(draft.waiting, id, next)

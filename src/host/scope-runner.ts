@@ -35,6 +35,8 @@ import type { Outbox } from './outbox.ts'
 import { type Disposition, Permit, type PermitOwner, type Settlement, type Waiter } from './permit.ts'
 import type { ProcessHold } from './process-hold.ts'
 import { recordText } from './record-text.ts'
+import { scopeStatus } from './scope-facts.ts'
+import type { ScopeStatus } from './status.ts'
 
 /** What others may see of a scope: every event with its decisions, once durable. */
 export interface Observation {
@@ -91,6 +93,11 @@ export class ScopeRunner implements PermitOwner {
 
   get context(): ScopeContext {
     return this.#actor.getSnapshot().context.scope
+  }
+
+  /** What the scope is doing, by the host's clock. */
+  get status(): ScopeStatus {
+    return scopeStatus(this.context, this.#ports.clock.now())
   }
 
   get actor(): Actor<typeof providerScope> {
