@@ -114,6 +114,8 @@ export class Run<A> implements Sender {
       this.#succeed(permit, ending.value)
       return this.#finish(() => this.#face.succeeded(ending.value))
     }
+    // Its function settled it by itself and went on: the attempt that came after it decides.
+    if (this.#attempts.permit !== permit) return
     this.#fail(permit, ending.error, ending.interrupted)
   }
 
