@@ -8,11 +8,14 @@ import type { GrantReason } from '../model/decision.ts'
 import type { InFlight, Waiting } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { costOfCall } from './admission.ts'
+import { checkEntered, checkGrant, checkLeft } from './invariants.ts'
 import { noteGrant } from './timeouts.ts'
 
 /** Moves a waiting call into flight and says so. */
 export const grant = (draft: Draft, waiting: Waiting, reason: GrantReason, borrowed = false): void => {
   const { call, seq, submittedAt } = waiting
+  checkGrant(draft, waiting, reason, borrowed)
+  const { waiting: waited, inFlight: flew } = draft
   const granted: InFlight = {
     call,
     seq,
@@ -25,8 +28,10 @@ export const grant = (draft: Draft, waiting: Waiting, reason: GrantReason, borro
     borrowed,
     paced: takeWindow(draft, call.priorityClass),
   }
-  draft.waiting = HashMap.remove(draft.waiting, call.id)
-  draft.inFlight = HashMap.set(draft.inFlight, call.id, granted)
+  draft.waiting = HashMap.remove(waited, call.id)
+  draft.inFlight = HashMap.set(flew, call.id, granted)
+  checkLeft(waited, draft.waiting, call.id)
+  checkEntered(flew, draft.inFlight, call.id)
   probeQuota(draft, call.id)
   draft.budget = charge(draft.budget, costOfCall(waiting), draft.at)
   draft.ramp = ramp.use(draft.ramp, call.inputTokens, draft.at, draft.at)

@@ -19,13 +19,16 @@ import {
   seqOf,
 } from './fairness.ts'
 import { countFlight } from './grant.ts'
+import { checkEntered, checkLeft } from './invariants.ts'
 import { placed, rankOf } from './primary-order.ts'
 import { noteArrival } from './timeouts.ts'
 
 /** Into the lane's queue, at its own place. */
 export const enqueue = (draft: Draft, waiting: Waiting): void => {
   const { call, seq } = waiting
-  draft.waiting = HashMap.set(draft.waiting, call.id, waiting)
+  const before = draft.waiting
+  draft.waiting = HashMap.set(before, call.id, waiting)
+  checkEntered(before, draft.waiting, call.id)
   const place = { seq, id: call.id }
   if (call.lane === 'primary') {
     draft.counts.primaryWaiting += 1
@@ -60,7 +63,8 @@ const satisfy = (draft: Draft, callId: string): void => {
   draft.dependents = HashMap.remove(draft.dependents, callId)
   for (const id of dependents) {
     const waiting = lookup(draft.waiting, id)
-    if (waiting === undefined) continue
+    // A call may have named it twice; it becomes ready once.
+    if (waiting === undefined || !waiting.waitsFor.includes(callId)) continue
     const waitsFor = waiting.waitsFor.filter((other) => other !== callId)
     const next = { ...waiting, waitsFor }
     draft.waiting = HashMap.set(draft.waiting, id, next)
@@ -156,7 +160,9 @@ export const returnToPlace = (draft: Draft, flight: InFlight, reason: DeferReaso
 export const land = (draft: Draft, flight: InFlight): void => {
   // A probe that ended without an acceptance told nothing: the next call is one.
   if (draft.wait?.probeId === flight.call.id) draft.wait = { ...draft.wait, untilMs: draft.at, probeId: null }
-  draft.inFlight = HashMap.remove(draft.inFlight, flight.call.id)
+  const before = draft.inFlight
+  draft.inFlight = HashMap.remove(before, flight.call.id)
+  checkLeft(before, draft.inFlight, flight.call.id)
   countFlight(draft, flight, -1)
   if (flight.call.lane === 'auxiliary') leaveFlight(draft, flight.call.principal)
   else forget(draft, flight.call)
