@@ -5,8 +5,10 @@ export type { CeilingInterval, Growth, GrowthKind } from './limits/ceiling.ts'
 export * from './model/call.ts'
 export type * from './model/decision.ts'
 export type * from './model/event.ts'
+export { checkEvent } from './model/event-check.ts'
 export * from './model/evidence.ts'
 export { InvalidInput } from './model/invalid.ts'
+export { InvariantBroken, type InvariantNumber } from './model/invariant.ts'
 export {
   adaptivePolicy,
   defaultPolicy,
@@ -28,8 +30,14 @@ export {
   advance,
   contextFrom,
   type LiveScope,
+  type PersistedScope,
+  type ProviderScope,
   providerScope,
+} from './statechart/provider-scope.ts'
+export {
   type ScopeEmitted,
   type ScopeInput,
-} from './statechart/provider-scope.ts'
+  type ScopeRefused,
+  scopeChart,
+} from './statechart/scope-chart.ts'
 export type { Arrow } from './statechart/walker.ts'

@@ -216,7 +216,12 @@ const completed = (name: string, input: PolicyInput, base: Policy): Policy => {
                 : merged(base.qos ?? autoQos, input.qos),
         }
       : input
-  const policy = decodeOrThrow(PolicySchema, name, whole)
+  return checkPolicy(whole, name)
+}
+
+/** A whole policy, as it is: what it lacks is a fault. `name` is what a fault is told by. Throws `InvalidInput`. */
+export const checkPolicy = (input: unknown, name: string): Policy => {
+  const policy = decodeOrThrow(PolicySchema, name, input)
   const problems: Problem[] = []
   if (policy.reserve !== 'auto' && policy.reserve > policy.capacity - 1) {
     const top = policy.capacity - 1

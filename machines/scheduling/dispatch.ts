@@ -42,7 +42,7 @@ const passUrgent = (draft: Draft): void => {
 
 const passPrimaries = (draft: Draft): void => {
   if (fairnessDue(draft)) return
-  draft.phase = { ...draft.phase, quietUntilMs: 0 }
+  if (draft.phase.quietUntilMs !== 0) draft.phase = { ...draft.phase, quietUntilMs: 0 }
   while (draft.counts.places < capacityOf(draft) && draft.counts.primaryReady > 0) {
     const next = nextPrimary(draft)
     if (next === null) return

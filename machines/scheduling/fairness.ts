@@ -7,6 +7,7 @@
 import { HashMap } from 'effect'
 import { empty, first, insert, peek, pop, push, type Queue, remove } from '../collections/queue.ts'
 import * as ring from '../collections/ring.ts'
+import { broken } from '../model/invariant.ts'
 import { type Policy, quotaOf, weightOf } from '../model/policy.ts'
 import { lookup, type Place, type Principal, type ScopeContext, type Waiting } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
@@ -72,7 +73,8 @@ export const enqueueAuxiliary = (draft: Draft, waiting: Waiting): void => {
 /** Out of its principal's backlog without service (withdrawn, expired, promoted). */
 export const leaveBacklog = (draft: Draft, name: string): void => {
   const principal = lookup(draft.principals, name)
-  if (principal === undefined) return
+  if (principal === undefined || principal.waiting === 0)
+    return broken('I4', `principal ${name} leaves a backlog that it does not have`)
   const waiting = principal.waiting - 1
   if (waiting === 0) draft.ring = ring.leave(draft.ring, name)
   put(draft, name, { ...principal, waiting, queue: waiting === 0 ? empty() : principal.queue })
@@ -112,8 +114,7 @@ export const nextAuxiliary = (
     const name = ring.peek(draft.ring) as string
     const principal = lookup(draft.principals, name) as Principal
     const found = headOf(draft, principal.queue)
-    if (found === null)
-      throw new Error(`scope ${draft.scope}: principal ${name} is in the ring without a backlog`)
+    if (found === null) return broken('I4', `principal ${name} is in the ring without a backlog`)
     const trimmed = found.queue === principal.queue ? principal : { ...principal, queue: found.queue }
     if (isAtQuota(draft.policy, name, principal.inFlight) || isOut(found.head)) {
       draft.ring = ring.push(ring.pop(draft.ring), name)

@@ -8,6 +8,7 @@ import type { GrantReason } from '../model/decision.ts'
 import type { InFlight, Waiting } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { costOfCall } from './admission.ts'
+import { checkEntered, checkGrant, checkLeft } from './invariants.ts'
 import { noteGrant } from './timeouts.ts'
 
 /** Moves a waiting call into flight and says so. */
@@ -15,6 +16,8 @@ export const grant = (draft: Draft, waiting: Waiting, because: GrantReason, borr
   const { call, seq, submittedAt } = waiting
   const probes = isQuotaProbe(draft)
   const reason = probes && !passesTheGate.has(because) ? 'probe' : because
+  checkGrant(draft, waiting, reason, borrowed)
+  const { waiting: waited, inFlight: flew } = draft
   const granted: InFlight = {
     call,
     seq,
@@ -27,8 +30,10 @@ export const grant = (draft: Draft, waiting: Waiting, because: GrantReason, borr
     borrowed,
     paced: takeWindow(draft, call.priorityClass),
   }
-  draft.waiting = HashMap.remove(draft.waiting, call.id)
-  draft.inFlight = HashMap.set(draft.inFlight, call.id, granted)
+  draft.waiting = HashMap.remove(waited, call.id)
+  draft.inFlight = HashMap.set(flew, call.id, granted)
+  checkLeft(waited, draft.waiting, call.id)
+  checkEntered(flew, draft.inFlight, call.id)
   if (probes) holdForProbe(draft, call.id)
   draft.budget = charge(draft.budget, costOfCall(waiting), draft.at)
   draft.ramp = ramp.use(draft.ramp, call.inputTokens, draft.at, draft.at)

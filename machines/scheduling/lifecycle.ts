@@ -21,13 +21,16 @@ import {
   seqOf,
 } from './fairness.ts'
 import { countFlight } from './grant.ts'
+import { checkEntered, checkLeft } from './invariants.ts'
 import { placed, rankOf } from './primary-order.ts'
 import { noteArrival, sweepBy } from './timeouts.ts'
 
 /** Into the lane's queue, at its own place. */
 export const enqueue = (draft: Draft, waiting: Waiting): void => {
   const { call, seq } = waiting
-  draft.waiting = HashMap.set(draft.waiting, call.id, waiting)
+  const before = draft.waiting
+  draft.waiting = HashMap.set(before, call.id, waiting)
+  checkEntered(before, draft.waiting, call.id)
   const place = { seq, id: call.id }
   if (call.lane === 'primary') {
     draft.counts.primaryWaiting += 1
@@ -64,6 +67,8 @@ const satisfy = (draft: Draft, callId: string): void => {
   for (const id of dependents) {
     // One that is withdrawn or expires takes itself out of the dependents, and none is granted before they end.
     const waiting = HashMap.getUnsafe(draft.waiting, id)
+    // A call may have named it twice; it becomes ready once.
+    if (!waiting.waitsFor.includes(callId)) continue
     const waitsFor = waiting.waitsFor.filter((other) => other !== callId)
     const next = { ...waiting, waitsFor }
     draft.waiting = HashMap.set(draft.waiting, id, next)
@@ -168,7 +173,9 @@ export const returnToPlace = (
 export const land = (draft: Draft, flight: InFlight): void => {
   // A probe that ended without an acceptance told nothing: the next call is one.
   if (draft.wait?.probeId === flight.call.id) draft.wait = { ...draft.wait, untilMs: draft.at, probeId: null }
-  draft.inFlight = HashMap.remove(draft.inFlight, flight.call.id)
+  const before = draft.inFlight
+  draft.inFlight = HashMap.remove(before, flight.call.id)
+  checkLeft(before, draft.inFlight, flight.call.id)
   countFlight(draft, flight, -1)
   if (flight.call.lane === 'auxiliary') leaveFlight(draft, flight.call.principal)
   else forget(draft, flight.call)

@@ -2,6 +2,7 @@
 import { Data } from 'effect'
 import {
   advance,
+  checkEvent,
   contextFrom,
   type Decision,
   InvalidInput,
@@ -24,9 +25,12 @@ export const readRecord = (path: string, entry: StoredEntry): Record => {
   const record = parsed(entry.record)
   if (typeof record?.event?.type !== 'string' || !Array.isArray(record.decisions))
     throw corrupt('not an event with its decisions')
-  if (record.event.type !== 'policy.changed') return record
   try {
-    return { ...record, event: { ...record.event, policy: restorePolicy(record.event.policy, 'policy') } }
+    const { event } = record
+    const whole =
+      event.type === 'policy.changed' ? { ...event, policy: restorePolicy(event.policy, 'policy') } : event
+    checkEvent(whole)
+    return { ...record, event: whole }
   } catch (error) {
     throw error instanceof InvalidInput ? corrupt(error.message) : error
   }
@@ -43,7 +47,7 @@ const parsed = (text: string): Record | null => {
 const head = '{"event":'
 const between = ',"decisions":'
 
-/** A record's event, and the text of its decisions, which costs nothing to compare; null where it is not written as this version writes it. */
+/** A record's event, and the text of its decisions, which costs nothing to compare; null where it is not written as this version writes it, or is no fact. */
 const split = (record: string): { readonly event: ScopeEvent; readonly decisions: string } | null => {
   const middle = record.indexOf(between)
   if (middle < 0 || !record.startsWith(head) || !record.endsWith('}')) return null
@@ -51,6 +55,7 @@ const split = (record: string): { readonly event: ScopeEvent; readonly decisions
     const event = JSON.parse(record.slice(head.length, middle)) as ScopeEvent
     // A policy may have to be completed first.
     if (typeof event?.type !== 'string' || event.type === 'policy.changed') return null
+    checkEvent(event)
     return { event, decisions: record.slice(middle + between.length, -1) }
   } catch {
     return null

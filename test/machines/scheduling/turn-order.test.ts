@@ -200,12 +200,19 @@ describe('a principal', () => {
     expect(deficitOf(draft, 'a')).toBe(201)
   })
 
-  it('of whom nobody knows gets nothing back, and leaves nothing', () => {
+  it('of whom nobody knows gets nothing back', () => {
     const draft = backlog({})
     refundTurn(draft, 'ghost', 60)
-    leaveBacklog(draft, 'ghost')
     leaveFlight(draft, 'ghost')
     expect(HashMap.size(draft.principals)).toBe(0)
+  })
+
+  it('without a backlog cannot leave one: that breaks a rule', () => {
+    const draft = backlog({ a: [60] })
+    const problem = (name: string) => `principal ${name} leaves a backlog that it does not have`
+    expect(() => leaveBacklog(draft, 'ghost')).toThrow(problem('ghost'))
+    order(draft, 1)
+    expect(() => leaveBacklog(draft, 'a')).toThrow(problem('a'))
   })
 
   it('is forgotten when it neither waits nor runs', () => {
