@@ -36,6 +36,12 @@ describe('simulate', () => {
       scenario: 'made-conversation',
       seed: 20,
       durationMs: 1_200_000,
+      clairvoyant: {
+        meanPrimaryWaitMs: expect.any(Number),
+        primariesUnserved: 0,
+        acceptedTokens: expect.any(Number),
+        auxiliaryTokens: expect.any(Number),
+      },
       policies: { rightofway: expect.anything(), oracle: expect.anything() },
     })
     const number = expect.any(Number)
@@ -46,9 +52,13 @@ describe('simulate', () => {
       auxiliaryMaxDeferralMs: number,
       refusals: { primary: number, auxiliary: number },
       jain: number,
+      jainOfEquals: null,
+      refusalsPerAccepted: number,
       utilization: number,
       primaryWaitVsOracle: number,
       auxiliaryTokensVsOracle: number,
+      primaryWaitVsClairvoyant: number,
+      auxiliaryTokensVsClairvoyant: number,
       refusalsVsNaive: number,
     })
   })

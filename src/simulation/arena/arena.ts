@@ -1,5 +1,6 @@
 /** All policies over one scenario: the same provider, clients and arrivals, from the same seed. */
 import { InvalidInput } from '../../../machines/index.ts'
+import { type Bound, clairvoyant } from './clairvoyant/clairvoyant.ts'
 import { contenders, type PolicyName, policyNames } from './contenders.ts'
 import { compare, type Measured, type Metrics, measure, type Ratios } from './metrics.ts'
 import { type Run, runPolicy } from './run.ts'
@@ -12,6 +13,8 @@ export interface ArenaResult {
   readonly scenario: string
   readonly seed: number
   readonly durationMs: number
+  /** What no schedule beats. */
+  readonly clairvoyant: Bound
   readonly policies: Readonly<Partial<Record<PolicyName, PolicyResult>>>
 }
 
@@ -55,17 +58,23 @@ export const runArena = (scenario: Scenario, options: ArenaOptions = {}): ArenaO
     measured.set(name, measure(run))
     if (policies.includes(name)) runs.set(name, run)
   }
-  const [best, naive] = [measured.get('oracle')!, measured.get('naive-retry')!]
+  const bound = clairvoyant(scenario, traces)
+  const yardsticks = {
+    oracle: measured.get('oracle')!,
+    naive: measured.get('naive-retry')!,
+    clairvoyant: bound,
+  }
   const results = [...runs.keys()].map((name) => {
     const own = measured.get(name)!
-    const { meanPrimaryWaitMs: _, ...metrics } = own
-    return [name, { ...metrics, ...compare(own, best, naive) }] as const
+    const { meanPrimaryWaitMs: _, acceptedTokens: __, ...metrics } = own
+    return [name, { ...metrics, ...compare(own, yardsticks) }] as const
   })
   return {
     result: {
       scenario: scenario.name,
       seed: scenario.seed,
       durationMs: scenario.durationMs,
+      clairvoyant: bound,
       policies: Object.fromEntries(results),
     },
     runs,

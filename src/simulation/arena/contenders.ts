@@ -4,6 +4,7 @@ import { type LaneObserver, laneScheduler, retryingClients, sdkRetries } from '.
 import type { Contender } from './ground.ts'
 import { oracle } from './oracle/oracle.ts'
 import { bottleneckReservoir } from './rivals/bottleneck-reservoir.ts'
+import { cooldownRouter } from './rivals/cooldown-router.ts'
 import { edictGate } from './rivals/edict-gate.ts'
 import { headroom, headroomTold } from './rivals/headroom.ts'
 import { bottleneckPriority, pQueuePriority } from './rivals/priority-queues.ts'
@@ -31,6 +32,7 @@ export const contenders = {
   'bottleneck-reservoir': bottleneckReservoir,
   headroom,
   'headroom-told': headroomTold,
+  'cooldown-router': cooldownRouter,
   'edict-gate': edictGate,
   'settle-and-flush': settleAndFlush,
   oracle,
