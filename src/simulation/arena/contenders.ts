@@ -38,5 +38,11 @@ export const contenders = {
   oracle,
 } as const satisfies Readonly<Record<string, Contender>>
 
+/** The policies of ours, which can be watched. */
+export const watched: Readonly<Partial<Record<PolicyName, (observe: LaneObserver) => Contender>>> = {
+  rightofway: (observe) => rightofway({}, observe),
+  'rightofway-adaptive': (observe) => rightofway(adaptivePolicy, observe),
+}
+
 export type PolicyName = keyof typeof contenders
 export const policyNames = Object.keys(contenders) as ReadonlyArray<PolicyName>
