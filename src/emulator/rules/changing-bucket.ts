@@ -1,5 +1,5 @@
 import { type Bucket, type BucketShape, draw, fullAtMs, fullBucket, holdsAtMs, levelAt } from './bucket.ts'
-import type { LimitRule, Statement } from './rule.ts'
+import { type LimitRule, minuteMs, type Statement } from './rule.ts'
 
 export interface BucketChange {
   /** From when on it holds, ms. */
@@ -31,6 +31,7 @@ export const changingBucket = (options: {
     }),
   )
   const most = Math.max(...shapes.map(({ capacity }) => capacity))
+  const slowestFillMs = (most * minuteMs) / Math.min(...shapes.map(({ perMinute }) => perMinute))
   /** The shape at a time, and when the next one begins. */
   const at = (atMs: number): { readonly shape: BucketShape; readonly untilMs: number } => {
     const base = everyMs === undefined ? 0 : Math.floor(atMs / everyMs) * everyMs
@@ -44,7 +45,7 @@ export const changingBucket = (options: {
       const { shape, untilMs } = at(moved.refilledAtMs)
       if (untilMs > atMs) return moved
       const left = draw(shape, moved, untilMs, 0)
-      const capacityParts = at(untilMs).shape.capacity * 60_000
+      const capacityParts = at(untilMs).shape.capacity * minuteMs
       moved = { levelParts: Math.min(left.levelParts, capacityParts), refilledAtMs: untilMs }
     }
   }
@@ -52,8 +53,8 @@ export const changingBucket = (options: {
     if (units > most) return null
     let bucket = advance(from, fromMs)
     let atMs = fromMs
-    // A limit that repeats holds the units within one round or never: the round may be too short to fill it.
-    const lastMs = fromMs + 2 * (everyMs ?? (changes.at(-1)!.atMs || 1))
+    // Each round is like the one before once the slowest refill could have filled the largest bucket.
+    const lastMs = fromMs + 2 * (everyMs ?? changes.at(-1)!.atMs) + slowestFillMs
     for (;;) {
       const { shape, untilMs } = at(atMs)
       const holdsAt = holdsAtMs(shape, bucket, atMs, units)

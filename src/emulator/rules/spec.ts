@@ -57,7 +57,7 @@ const ChangingBucketSpec = Schema.Struct({
       burstInputTokens: Schema.optionalKey(tokens),
     }),
   ).check(fromTheStart),
-  everyMs: Schema.optionalKey(inRange(1, 31_536_000_000, true)),
+  everyMs: Schema.optionalKey(inRange(1_000, 31_536_000_000, true)),
 }).check(
   Schema.makeFilter(
     (spec: { readonly changes: ReadonlyArray<{ readonly atMs: number }>; readonly everyMs?: number }) =>
