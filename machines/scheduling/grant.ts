@@ -11,8 +11,10 @@ import { costOfCall } from './admission.ts'
 import { noteGrant } from './timeouts.ts'
 
 /** Moves a waiting call into flight and says so. */
-export const grant = (draft: Draft, waiting: Waiting, reason: GrantReason, borrowed = false): void => {
+export const grant = (draft: Draft, waiting: Waiting, because: GrantReason, borrowed = false): void => {
   const { call, seq, submittedAt } = waiting
+  const probes = isQuotaProbe(draft)
+  const reason = probes && !passesTheGate.has(because) ? 'probe' : because
   const granted: InFlight = {
     call,
     seq,
@@ -27,7 +29,7 @@ export const grant = (draft: Draft, waiting: Waiting, reason: GrantReason, borro
   }
   draft.waiting = HashMap.remove(draft.waiting, call.id)
   draft.inFlight = HashMap.set(draft.inFlight, call.id, granted)
-  probeQuota(draft, call.id)
+  if (probes) holdForProbe(draft, call.id)
   draft.budget = charge(draft.budget, costOfCall(waiting), draft.at)
   draft.ramp = ramp.use(draft.ramp, call.inputTokens, draft.at, draft.at)
   countGrant(draft, granted)
@@ -39,11 +41,23 @@ export const grant = (draft: Draft, waiting: Waiting, reason: GrantReason, borro
   draft.decisions.push(waiting.dispatchAtOnce ? { ...decision, dispatched: true } : decision)
 }
 
-/** After the hold for an exhausted quota one call finds out whether there is some again; until it is accepted the rest stay held. */
-const probeQuota = (draft: Draft, callId: string): void => {
+/** Reasons that say why a call may pass where others wait: they are told also of a call that is a probe. */
+const passesTheGate: ReadonlySet<GrantReason> = new Set([
+  'fairness',
+  'dependency',
+  'nested',
+  'warm-up',
+  'backfill',
+])
+
+/** After the hold for an exhausted quota the next grant finds out whether there is some again. */
+const isQuotaProbe = ({ wait, at }: Draft): boolean =>
+  wait !== null && wait.kind === 'quota-exhausted' && at >= wait.untilMs
+
+/** Until the probe is accepted the rest stay held. */
+const holdForProbe = (draft: Draft, callId: string): void => {
   const { wait, at, policy } = draft
-  if (wait?.kind !== 'quota-exhausted' || at < wait.untilMs) return
-  draft.wait = { ...wait, untilMs: at + policy.quotaHoldMs, probeId: callId }
+  if (wait !== null) draft.wait = { ...wait, untilMs: at + policy.quotaHoldMs, probeId: callId }
 }
 
 const inTheWay = ({ call, grant }: InFlight): boolean =>
