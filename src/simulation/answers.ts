@@ -1,6 +1,13 @@
 /** What a client hears of a provider, where that differs from what the provider does. */
 import type { LimitFact } from '../emulator/index.ts'
-import type { VisibleRefusal } from './world.ts'
+import type { Refusal } from '../emulator/rules/rule.ts'
+
+/** What a client can see of a refusal; the rest of it is the provider's own truth. */
+export type VisibleRefusal = Pick<Refusal, 'retryAfterMs' | 'permanent'> & {
+  readonly kind: Refusal['kind'] | 'unknown-rate-limit'
+  readonly currentLimit?: number
+  readonly nextLimit?: number
+}
 
 export interface Answers {
   /** Age of the numbers in headers, ms. */

@@ -10,7 +10,8 @@ import {
   type ScopeEvent,
   wakeAt,
 } from '../../machines/index.ts'
-import { estimateOf, type Scheduler, type SimulatedCall, type VisibleRefusal, type World } from './world.ts'
+import type { VisibleRefusal } from './answers.ts'
+import { estimateOf, type Scheduler, type SimulatedCall, type World } from './world.ts'
 
 /** The evidence that a refusal is read as, as `src/evidence` reads it from the wire. */
 export const evidenceOfRefusal = ({

@@ -1,8 +1,7 @@
 /** A provider, virtual time, and a record of what became of every call: the ground that schedulers are compared on. */
 import type { Lane, PriorityClass } from '../../machines/index.ts'
 import type { LimitFact, Provider } from '../emulator/index.ts'
-import type { Refusal } from '../emulator/rules/rule.ts'
-import { type Answers, faithfulAnswers, HeaderView, refusalHeard } from './answers.ts'
+import { type Answers, faithfulAnswers, HeaderView, refusalHeard, type VisibleRefusal } from './answers.ts'
 import type { Timeline } from './timeline.ts'
 
 export interface SimulatedCall {
@@ -22,13 +21,6 @@ export interface SimulatedCall {
 /** Input tokens as a scheduler may know them: it never sees more than its client. */
 export const estimateOf = ({ inputTokens, estimatedTokens = inputTokens }: SimulatedCall): number =>
   estimatedTokens
-
-/** What a client can see of a refusal; the rest of it is the provider's own truth. */
-export type VisibleRefusal = Pick<Refusal, 'retryAfterMs' | 'permanent'> & {
-  readonly kind: Refusal['kind'] | 'unknown-rate-limit'
-  readonly currentLimit?: number
-  readonly nextLimit?: number
-}
 
 export interface DispatchHooks {
   /** The first token came; with what the answer's headers show, where the provider shows anything. */

@@ -10,7 +10,8 @@
  * `headroomTold` begins with the limits of the provider's page, and believes a burst of one minute.
  */
 import type { LimitFact } from '../../../emulator/index.ts'
-import { estimateOf, type Scheduler, type SimulatedCall, type VisibleRefusal } from '../../world.ts'
+import type { VisibleRefusal } from '../../answers.ts'
+import { estimateOf, type Scheduler, type SimulatedCall } from '../../world.ts'
 import { type Contender, type Ground, priorityRankOf } from '../ground.ts'
 import { pageOf } from '../provider-page.ts'
 import { LearntBucket } from './learnt-bucket.ts'

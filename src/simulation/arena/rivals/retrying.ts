@@ -1,6 +1,8 @@
 /** One call with its client's retries, as the SDKs and their users' retry handlers make them. */
+
+import type { VisibleRefusal } from '../../answers.ts'
 import { obeyedMs, type RetryBounds } from '../../schedulers.ts'
-import type { SimulatedCall, VisibleRefusal, World } from '../../world.ts'
+import type { SimulatedCall, World } from '../../world.ts'
 
 /** `Membrane.complete()` and many like it: 5 retries at 1, 2, 4, 8 s. */
 export const patientRetries: RetryBounds = {
