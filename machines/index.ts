@@ -20,7 +20,7 @@ export {
 } from './model/policy.ts'
 export { type Fit, fitOf, type NoFitReason } from './scheduling/fit-prediction.ts'
 export { waitReason } from './scheduling/wait-reason.ts'
-export { type WorstCase, worstCaseWaitMs } from './scheduling/worst-case.ts'
+export { type PrimaryWorstCase, type WorstCase, worstCaseWaitMs } from './scheduling/worst-case.ts'
 export { SnapshotUnreadable } from './snapshot/codec.ts'
 export { type EncodedScope, snapshotVersion } from './snapshot/encoded.ts'
 export type { InFlight, ScopeContext, Waiting } from './state/context.ts'

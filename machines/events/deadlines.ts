@@ -6,7 +6,14 @@ import { fitsAt, noBudget } from '../limits/budget.ts'
 import { warmFromMs } from '../limits/pacing.ts'
 import { warmth } from '../limits/ramp.ts'
 import type { Lane } from '../model/call.ts'
-import { costOfCall, isHeld, owedInMs, turnFront, waitsForProvider } from '../scheduling/admission.ts'
+import {
+  costOfCall,
+  isHeld,
+  owedInMs,
+  ranksAgeAt,
+  turnFront,
+  waitsForProvider,
+} from '../scheduling/admission.ts'
 import { end, expire, land, leaveWaiting } from '../scheduling/lifecycle.ts'
 import { activeTimeoutMs, firstTimeout, never, pendingTimeoutMs, trim } from '../scheduling/timeouts.ts'
 import { warmAgainAt } from '../scheduling/warm-up.ts'
@@ -186,6 +193,7 @@ export const wakeAt = (context: ScopeContext): number | null => {
   }
   if (state.startsWith('quietRamp') && counts.primaryReady > 0) {
     earliest = sooner(context, earliest, phase.quietUntilMs)
+    for (const time of ranksAgeAt(context)) earliest = sooner(context, earliest, time)
   }
   if (state === 'settled') earliest = sooner(context, earliest, phase.lingerUntilMs)
   if (context.urgent.size > 0 && waitsForProvider(context)) {

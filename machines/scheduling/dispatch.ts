@@ -45,6 +45,8 @@ const passPrimaries = (draft: Draft): void => {
       return
     }
     draft.primaries = draft.primaries.with(next.rank, pop(next.queue))
+    draft.rankServedAt = draft.rankServedAt.with(next.rank, draft.at)
+    if (next.aged) draft.passedBefore = draft.nextSeq
     grant(draft, next.waiting, 'primary')
   }
 }

@@ -37,9 +37,9 @@ describe('a journal that was written before some fields were', () => {
     const replayed = encodeScope(scopes[0]!.context)
     const { slots } = replayed.ramp
     const ended = replayed.ended.map((generation) => [...generation].sort())
-    // What only differences are taken of: the held clock, and places in the ring.
-    const { heldMs, nextPlace } = JSON.parse(meant)
-    const seen = { ...replayed, heldMs, nextPlace, ramp: { ...emptyRamp, slots }, ended }
+    // What only differences are taken of, the held clock and places in the ring, and what did not matter then.
+    const { heldMs, nextPlace, rankServedAt } = JSON.parse(meant)
+    const seen = { ...replayed, heldMs, nextPlace, rankServedAt, ramp: { ...emptyRamp, slots }, ended }
     expect(JSON.stringify(seen)).toBe(meant)
   })
 
@@ -49,9 +49,11 @@ describe('a journal that was written before some fields were', () => {
   ])('is opened from %s, and the policy that it was written under is no change', async (_, history) => {
     const kernel = await open(history)
     const before = kernel.runners.get(scope)?.position
-    const runner = kernel.scope(scope, { capacity: 2, unclaimedExpiryMs: 30_000 })
+    // Lower ranks did not age then.
+    const then = { capacity: 2, unclaimedExpiryMs: 30_000, maxRankDeferralMs: null }
+    const runner = kernel.scope(scope, then)
     expect(runner.position).toBe(before)
-    expect(runner.context.policy).toEqual(parsePolicy({ capacity: 2, unclaimedExpiryMs: 30_000 }))
+    expect(runner.context.policy).toEqual(parsePolicy(then))
     await kernel.close(0)
   })
 
