@@ -1,11 +1,13 @@
 /** Where a call stands: in its queue, in flight, or ended; and the moves between these. */
 import { HashMap } from 'effect'
 import { type Ending, remember } from '../collections/ended-log.ts'
+import { add } from '../collections/heap.ts'
 import { insert, push } from '../collections/queue.ts'
 import * as pacing from '../limits/pacing.ts'
 import { departed } from '../limits/shed-limits.ts'
 import type { Call } from '../model/call.ts'
 import type { DeferReason, ExpireReason, RejectReason } from '../model/decision.ts'
+import type { OwnerStance } from '../model/event.ts'
 import { type InFlight, lookup, type TakenTurn, type Waiting, without } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { lend } from './dispatch.ts'
@@ -20,7 +22,7 @@ import {
 } from './fairness.ts'
 import { countFlight, setDependents } from './grant.ts'
 import { inheritedFrom, placed, standingRank } from './primary-order.ts'
-import { noteArrival } from './timeouts.ts'
+import { noteArrival, sweepBy } from './timeouts.ts'
 
 /** Into the lane's queue, at its own place; with its turn, where it took one and gets it back. */
 export const enqueue = (draft: Draft, waiting: Waiting, turn: TakenTurn | null = null): void => {
@@ -34,6 +36,7 @@ export const enqueue = (draft: Draft, waiting: Waiting, turn: TakenTurn | null =
     enqueuePrimary(draft, waiting)
   } else {
     draft.counts.auxiliaryWaiting += 1
+    if (!isReady(waiting)) return
     if (waiting.urgent)
       draft.urgent = isNewest(draft, waiting) ? push(draft.urgent, place) : insert(draft.urgent, place, seqOf)
     else if (turn !== null) returnTurn(draft, waiting, turn)
@@ -134,9 +137,15 @@ export const isUrgent = (draft: Draft, call: Call): boolean =>
     lookup(draft.dependents, call.id) !== undefined ||
     (call.turnId !== null && lookup(draft.turns, call.turnId)?.betweenRounds === 'hold'))
 
-/** Back to its own place, with its age. */
-export const returnToPlace = (draft: Draft, flight: InFlight, reason: DeferReason): void => {
+/** Back to its own place, with its age. There an owner that is away is waited for as after a restart. */
+export const returnToPlace = (
+  draft: Draft,
+  flight: InFlight,
+  reason: DeferReason,
+  owner?: Exclude<OwnerStance, 'left'>,
+): void => {
   const { call, seq, submittedAt, attempts, sizeRefusals, heldFromMs } = flight
+  const unclaimedUntilMs = owner === 'away' ? draft.at + draft.policy.unclaimedExpiryMs : null
   const waiting: Waiting = {
     call,
     seq,
@@ -147,12 +156,15 @@ export const returnToPlace = (draft: Draft, flight: InFlight, reason: DeferReaso
     urgent: flight.grant === 'dependency' || isUrgent(draft, call),
     inheritedRank: call.lane === 'primary' ? inheritedFrom(draft, call) : null,
     waitsFor: [],
-    unclaimedUntilMs: null,
-    // Its owner has to come back first.
-    dispatchAtOnce: false,
+    unclaimedUntilMs,
+    dispatchAtOnce: owner === 'sends',
     heldFromMs,
   }
   enqueue(draft, waiting, flight.turn)
+  if (unclaimedUntilMs !== null) {
+    sweepBy(draft, unclaimedUntilMs)
+    draft.unclaimed = add(draft.unclaimed, { at: unclaimedUntilMs, callId: call.id })
+  }
   noteArrival(draft, call.lane, submittedAt, insert(draft.arrivals[call.lane], { seq, id: call.id }, seqOf))
   draft.unannounced = [...draft.unannounced, call.id]
 }

@@ -1,4 +1,5 @@
 /** From the journal back to what scopes knew: the newest checkpoint of each, and every entry after it. */
+import { Data } from 'effect'
 import {
   advance,
   contextFrom,
@@ -56,16 +57,17 @@ const split = (record: string): { readonly event: ScopeEvent; readonly decisions
 }
 
 /** The present code decides otherwise than the journal says was decided; going on could repeat what was done. */
-export class ReplayDiverged extends Error {
-  readonly _tag = 'ReplayDiverged'
+export class ReplayDiverged extends Data.TaggedError('ReplayDiverged')<{
   readonly position: number
+  readonly message: string
+}> {
   constructor(scope: string, position: number, recorded: string, replayed: string) {
-    super(
-      `journal entry ${position} of ${scope}: recorded decisions ${recorded}, but this version decides ${replayed}; ` +
+    super({
+      position,
+      message:
+        `journal entry ${position} of ${scope}: recorded decisions ${recorded}, but this version decides ${replayed}; ` +
         'close the host with the version that wrote it (that writes a checkpoint), then upgrade',
-    )
-    this.name = 'ReplayDiverged'
-    this.position = position
+    })
   }
 }
 
