@@ -2,6 +2,7 @@
 import { parsePolicy } from '../machines/index.ts'
 import { explainCall } from '../src/host/explain.ts'
 import type { LaneHost } from '../src/host/host.ts'
+import { kernelOf } from '../src/host/internal.ts'
 import { scopeFacts } from '../src/host/scope-facts.ts'
 import { openSqliteReader } from '../src/journal/reader.ts'
 import { History } from './history.ts'
@@ -35,7 +36,8 @@ export interface InspectorSource {
 }
 
 /** A running host, in this process. */
-export const hostSource = ({ kernel }: LaneHost): InspectorSource => {
+export const hostSource = (host: LaneHost): InspectorSource => {
+  const kernel = kernelOf(host)
   const rowsNow = (scopes?: ReadonlySet<string>): ReadonlyArray<ScopeRow> =>
     [...kernel.runners.values()]
       .filter(({ name }) => scopes === undefined || scopes.has(name))

@@ -41,7 +41,7 @@ export const push = ({ order, places, size, nextPlace }: Ring, name: string): Ri
   nextPlace: nextPlace + 1,
 })
 
-/** Whose turn it is, or undefined when nobody is there. */
+/** The name whose turn it is, or undefined when the ring is empty. */
 export const peek = ({ order }: Ring): string | undefined => queue.peek(order)?.name
 
 /** Drops the empty places at the front. */

@@ -4,7 +4,14 @@ import { rest } from '../collections/heap.ts'
 import { peek } from '../collections/queue.ts'
 import { fitsAt, noBudget } from '../limits/budget.ts'
 import type { Lane } from '../model/call.ts'
-import { costOfCall, isHeld, owedInMs, turnFront, waitsForProvider } from '../scheduling/admission.ts'
+import {
+  costOfCall,
+  isHeld,
+  owedInMs,
+  ranksAgeAt,
+  turnFront,
+  waitsForProvider,
+} from '../scheduling/admission.ts'
 import { end, expire, land, leaveWaiting } from '../scheduling/lifecycle.ts'
 import { activeTimeoutMs, firstTimeout, never, pendingTimeoutMs, trim } from '../scheduling/timeouts.ts'
 import { type InFlight, lookup, type ScopeContext, type Waiting } from '../state/context.ts'
@@ -182,6 +189,7 @@ export const wakeAt = (context: ScopeContext): number | null => {
   if (state.startsWith('quietRamp') && counts.primaryReady > 0) {
     earliest = sooner(context, earliest, phase.quietUntilMs)
     earliest = sooner(context, earliest, phase.lookAgainMs)
+    for (const time of ranksAgeAt(context)) earliest = sooner(context, earliest, time)
   }
   if (state === 'settled') earliest = sooner(context, earliest, phase.lingerUntilMs)
   if (context.urgent.size > 0 && waitsForProvider(context)) {

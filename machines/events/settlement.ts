@@ -45,7 +45,7 @@ type Settled = Extract<ScopeEvent, { type: 'call.settled' }>
 
 export const settle = (draft: Draft, event: Settled): void => {
   const flight = lookup(draft.inFlight, event.callId)
-  if (flight === undefined) {
+  if (flight === undefined || event.late === true) {
     draft.counters.lateSettlements += 1
     return
   }
@@ -53,8 +53,9 @@ export const settle = (draft: Draft, event: Settled): void => {
   land(draft, now)
   account(draft, now, event)
   if (event.evidence !== undefined) weigh(draft, event.evidence, now)
-  if (event.outcome === 'throttled') return settleThrottled(draft, now, event.evidence)
-  if (event.outcome === 'cancelled' && now.preempted) return returnToPlace(draft, now, 'preempted')
+  if (event.outcome === 'throttled') return settleThrottled(draft, now, event)
+  if (event.outcome === 'cancelled' && now.preempted && event.owner !== 'left')
+    return returnToPlace(draft, now, 'preempted', event.owner)
   if (event.outcome === 'completed') {
     draft.counters.completed += 1
     draft.learned = grown(draft, draft.counts.places + 1)
@@ -73,7 +74,7 @@ const saysNothingOfSize: ReadonlySet<EvidenceKind> = new Set([
 ])
 
 /** A refusal before acceptance is evidence, not a result: the call keeps its place while it may succeed later. */
-const settleThrottled = (draft: Draft, flight: InFlight, evidence: Evidence | undefined): void => {
+const settleThrottled = (draft: Draft, flight: InFlight, { evidence, owner }: Settled): void => {
   draft.counters.refusedByProvider += 1
   const kind = evidence?.kind ?? 'unknown-rate-limit'
   draft.refusalsByKind = { ...draft.refusalsByKind, [kind]: (draft.refusalsByKind[kind] ?? 0) + 1 }
@@ -81,7 +82,8 @@ const settleThrottled = (draft: Draft, flight: InFlight, evidence: Evidence | un
   const retryable = evidence?.retryable ?? true
   const sizeRefusals = flight.sizeRefusals + (saysNothingOfSize.has(kind) ? 0 : 1)
   const mayRetry = retryable && flight.stage !== 'accepted' && sizeRefusals < draft.policy.maxAttempts
-  if (mayRetry) return returnToPlace(draft, { ...flight, sizeRefusals }, 'refused-by-provider')
+  if (owner === 'left') return end(draft, flight.call, 'throttled')
+  if (mayRetry) return returnToPlace(draft, { ...flight, sizeRefusals }, 'refused-by-provider', owner)
   reject(draft, flight.call.id, retryable ? 'attempts-exhausted' : 'not-retryable')
   end(draft, flight.call, 'throttled')
 }

@@ -131,18 +131,62 @@ export const primaryFit = (context: ScopeContext, waiting: Waiting): Verdict => 
 export const primaryFitsAt = (context: ScopeContext, waiting: Waiting): number =>
   primaryFit(context, waiting).tryAtMs
 
-/** The primary whose turn it is, lowest rank, then first come; and its rank's queue, of which it is the first. */
-export const nextPrimary = (
-  context: ScopeContext,
-): { readonly waiting: Waiting; readonly rank: number; readonly queue: Queue<Place> } | null => {
-  for (let rank = 0; rank < context.primaries.length; rank += 1) {
-    // One that has inherited a better rank since has left an empty place behind.
-    const found = headOf(
-      context,
-      context.primaries[rank]!,
-      (one) => standingRank(context.policy, one) === rank,
-    )
-    if (found !== null) return { waiting: found.head, rank, queue: found.queue }
+/** A primary at the front of a queue, its rank, and that queue. */
+export interface NextPrimary {
+  readonly waiting: Waiting
+  readonly rank: number
+  readonly queue: Queue<Place>
+  /** It goes before primaries of better rank, which have held it for `maxRankDeferralMs`. */
+  readonly aged: boolean
+}
+
+const firstOfRank = (context: ScopeContext, rank: number): NextPrimary | null => {
+  // One that has inherited a better rank since has left an empty place behind.
+  const belongs = (one: Waiting): boolean => standingRank(context.policy, one) === rank
+  const found = headOf(context, context.primaries[rank]!, belongs)
+  return found === null ? null : { waiting: found.head, rank, queue: found.queue, aged: false }
+}
+
+const bestOfRanks = (context: ScopeContext, from: number): NextPrimary | null => {
+  for (let rank = from; rank < context.primaries.length; rank += 1) {
+    const found = firstOfRank(context, rank)
+    if (found !== null) return found
   }
   return null
+}
+
+/** When better ranks have held a primary for as long as they may, epoch milliseconds: since it came, or since its rank had its last turn. */
+const agedAt = ({ policy, rankServedAt }: ScopeContext, { waiting, rank }: NextPrimary): number =>
+  Math.max(waiting.submittedAt, rankServedAt[rank]!) + (policy.maxRankDeferralMs ?? Number.POSITIVE_INFINITY)
+
+/** When the first primaries of lower ranks are held for as long as they may be, epoch milliseconds. */
+export const ranksAgeAt = (context: ScopeContext): ReadonlyArray<number> => {
+  if (context.policy.maxRankDeferralMs === null || context.counts.primaryReady < 2) return []
+  const times: number[] = []
+  for (let next = bestOfRanks(context, 0); next !== null; next = bestOfRanks(context, next.rank + 1))
+    times.push(agedAt(context, next))
+  return times.slice(1)
+}
+
+/**
+ * The primary whose turn it is: of the best rank the first; or the first of a lower rank that better ones have
+ * held for `maxRankDeferralMs`, where it fits and does not pass any of them a second time.
+ */
+export const nextPrimary = (context: ScopeContext): NextPrimary | null => {
+  const best = bestOfRanks(context, 0)
+  if (best === null || context.policy.maxRankDeferralMs === null || context.counts.primaryReady < 2)
+    return best
+  if (best.waiting.seq < context.passedBefore) return best
+  let chosen = best
+  for (
+    let next = bestOfRanks(context, best.rank + 1);
+    next !== null;
+    next = bestOfRanks(context, next.rank + 1)
+  ) {
+    const ages = agedAt(context, next)
+    const first = !chosen.aged || ages < agedAt(context, chosen)
+    if (first && context.at >= ages && primaryFitsAt(context, next.waiting) <= context.at)
+      chosen = { ...next, aged: true }
+  }
+  return chosen
 }

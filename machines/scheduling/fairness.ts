@@ -7,6 +7,7 @@
 import { HashMap } from 'effect'
 import { empty, insert, peek, pop, push, type Queue, remove } from '../collections/queue.ts'
 import * as ring from '../collections/ring.ts'
+import { broken } from '../model/invariant.ts'
 import { type Policy, quotaOf, weightOf } from '../model/policy.ts'
 import {
   lookup,
@@ -121,7 +122,8 @@ export const enqueueAuxiliary = (draft: Draft, waiting: Waiting): void => {
 /** Out of its principal's backlog without service (withdrawn, expired, promoted). */
 export const leaveBacklog = (draft: Draft, name: string): void => {
   const principal = lookup(draft.principals, name)
-  if (principal === undefined) return
+  if (principal === undefined || principal.waiting === 0)
+    return broken('I4', `principal ${name} leaves a backlog that it does not have`)
   const waiting = principal.waiting - 1
   keep(draft, name, principal, { ...principal, waiting, queue: waiting === 0 ? empty() : principal.queue })
 }

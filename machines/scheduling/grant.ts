@@ -8,16 +8,21 @@ import type { GrantReason } from '../model/decision.ts'
 import { type InFlight, lookup, type TakenTurn, type Waiting, without } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { costOfCall } from './admission.ts'
+import { checkEntered, checkGrant, checkLeft } from './invariants.ts'
 import { noteGrant } from './timeouts.ts'
 
 /** Moves a waiting call into flight and says so. */
 export const grant = (
   draft: Draft,
   waiting: Waiting,
-  reason: GrantReason,
+  because: GrantReason,
   { borrowed = false, turn = null }: { readonly borrowed?: boolean; readonly turn?: TakenTurn | null } = {},
 ): void => {
   const { call, seq, submittedAt, heldFromMs } = waiting
+  const probes = isQuotaProbe(draft)
+  const reason = probes && !passesTheGate.has(because) ? 'probe' : because
+  checkGrant(draft, waiting, reason, borrowed)
+  const { waiting: waited, inFlight: flew } = draft
   const granted: InFlight = {
     call,
     seq,
@@ -33,9 +38,11 @@ export const grant = (
     heldFromMs,
     turn,
   }
-  draft.waiting = HashMap.remove(draft.waiting, call.id)
-  draft.inFlight = HashMap.set(draft.inFlight, call.id, granted)
-  probeQuota(draft, call.id)
+  draft.waiting = HashMap.remove(waited, call.id)
+  draft.inFlight = HashMap.set(flew, call.id, granted)
+  checkLeft(waited, draft.waiting, call.id)
+  checkEntered(flew, draft.inFlight, call.id)
+  if (probes) holdForProbe(draft, call.id)
   draft.budget = charge(draft.budget, costOfCall(waiting), draft.at)
   draft.belief = believed(draft, call.inputTokens)
   countGrant(draft, granted)
@@ -54,11 +61,23 @@ const believed = ({ belief: before, at }: Draft, tokens: number): belief.Belief 
   return risked ? { ...next, riskedAtMs: at } : next
 }
 
-/** After the hold for an exhausted quota one call finds out whether there is some again; until it is accepted the rest stay held. */
-const probeQuota = (draft: Draft, callId: string): void => {
+/** Reasons that say why a call may pass where others wait: they are told also of a call that is a probe. */
+const passesTheGate: ReadonlySet<GrantReason> = new Set([
+  'fairness',
+  'dependency',
+  'nested',
+  'warm-up',
+  'backfill',
+])
+
+/** After the hold for an exhausted quota the next grant finds out whether there is some again. */
+const isQuotaProbe = ({ wait, at }: Draft): boolean =>
+  wait !== null && wait.kind === 'quota-exhausted' && at >= wait.untilMs
+
+/** Until the probe is accepted the rest stay held. */
+const holdForProbe = (draft: Draft, callId: string): void => {
   const { wait, at, policy } = draft
-  if (wait?.kind !== 'quota-exhausted' || at < wait.untilMs) return
-  draft.wait = { ...wait, untilMs: at + policy.quotaHoldMs, probeId: callId }
+  if (wait !== null) draft.wait = { ...wait, untilMs: at + policy.quotaHoldMs, probeId: callId }
 }
 
 /** A primary must wait for it: it is neither owed its place, nor does a primary wait for its result. */

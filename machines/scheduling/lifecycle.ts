@@ -1,11 +1,13 @@
 /** Where a call stands: in its queue, in flight, or ended; and the moves between these. */
 import { HashMap } from 'effect'
 import { type Ending, remember } from '../collections/ended-log.ts'
+import { add } from '../collections/heap.ts'
 import { insert, push } from '../collections/queue.ts'
 import * as pacing from '../limits/pacing.ts'
 import { departed } from '../limits/shed-limits.ts'
 import type { Call } from '../model/call.ts'
 import type { DeferReason, ExpireReason, RejectReason } from '../model/decision.ts'
+import type { OwnerStance } from '../model/event.ts'
 import { type InFlight, lookup, type TakenTurn, type Waiting, without } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { lend } from './dispatch.ts'
@@ -19,13 +21,16 @@ import {
   seqOf,
 } from './fairness.ts'
 import { countFlight, setDependents } from './grant.ts'
+import { checkEntered, checkLeft } from './invariants.ts'
 import { inheritedFrom, placed, standingRank } from './primary-order.ts'
-import { noteArrival } from './timeouts.ts'
+import { noteArrival, sweepBy } from './timeouts.ts'
 
 /** Into the lane's queue, at its own place; with its turn, where it took one and gets it back. */
 export const enqueue = (draft: Draft, waiting: Waiting, turn: TakenTurn | null = null): void => {
   const { call, seq } = waiting
-  draft.waiting = HashMap.set(draft.waiting, call.id, waiting)
+  const before = draft.waiting
+  draft.waiting = HashMap.set(before, call.id, waiting)
+  checkEntered(before, draft.waiting, call.id)
   const place = { seq, id: call.id }
   if (call.lane === 'primary') {
     draft.counts.primaryWaiting += 1
@@ -34,6 +39,7 @@ export const enqueue = (draft: Draft, waiting: Waiting, turn: TakenTurn | null =
     enqueuePrimary(draft, waiting)
   } else {
     draft.counts.auxiliaryWaiting += 1
+    if (!isReady(waiting)) return
     if (waiting.urgent)
       draft.urgent = isNewest(draft, waiting) ? push(draft.urgent, place) : insert(draft.urgent, place, seqOf)
     else if (turn !== null) returnTurn(draft, waiting, turn)
@@ -61,8 +67,10 @@ const satisfy = (draft: Draft, callId: string): void => {
   if (dependents === undefined) return
   draft.dependents = HashMap.remove(draft.dependents, callId)
   for (const id of dependents) {
-    const waiting = lookup(draft.waiting, id)
-    if (waiting === undefined) continue
+    // One that is withdrawn or expires takes itself out of the dependents, and none is granted before they end.
+    const waiting = HashMap.getUnsafe(draft.waiting, id)
+    // A call may have named it twice; it becomes ready once.
+    if (!waiting.waitsFor.includes(callId)) continue
     const waitsFor = waiting.waitsFor.filter((other) => other !== callId)
     const next = { ...waiting, waitsFor }
     draft.waiting = HashMap.set(draft.waiting, id, next)
@@ -134,9 +142,15 @@ export const isUrgent = (draft: Draft, call: Call): boolean =>
     lookup(draft.dependents, call.id) !== undefined ||
     (call.turnId !== null && lookup(draft.turns, call.turnId)?.betweenRounds === 'hold'))
 
-/** Back to its own place, with its age. */
-export const returnToPlace = (draft: Draft, flight: InFlight, reason: DeferReason): void => {
+/** Back to its own place, with its age. There an owner that is away is waited for as after a restart. */
+export const returnToPlace = (
+  draft: Draft,
+  flight: InFlight,
+  reason: DeferReason,
+  owner?: Exclude<OwnerStance, 'left'>,
+): void => {
   const { call, seq, submittedAt, attempts, sizeRefusals, heldFromMs } = flight
+  const unclaimedUntilMs = owner === 'away' ? draft.at + draft.policy.unclaimedExpiryMs : null
   const waiting: Waiting = {
     call,
     seq,
@@ -148,12 +162,15 @@ export const returnToPlace = (draft: Draft, flight: InFlight, reason: DeferReaso
     urgent: flight.grant === 'dependency' || isUrgent(draft, call),
     inheritedRank: call.lane === 'primary' ? inheritedFrom(draft, call) : null,
     waitsFor: [],
-    unclaimedUntilMs: null,
-    // Its owner has to come back first.
-    dispatchAtOnce: false,
+    unclaimedUntilMs,
+    dispatchAtOnce: owner === 'sends',
     heldFromMs,
   }
   enqueue(draft, waiting, flight.turn)
+  if (unclaimedUntilMs !== null) {
+    sweepBy(draft, unclaimedUntilMs)
+    draft.unclaimed = add(draft.unclaimed, { at: unclaimedUntilMs, callId: call.id })
+  }
   noteArrival(draft, call.lane, submittedAt, insert(draft.arrivals[call.lane], { seq, id: call.id }, seqOf))
   draft.unannounced = [...draft.unannounced, call.id]
 }
@@ -162,7 +179,9 @@ export const returnToPlace = (draft: Draft, flight: InFlight, reason: DeferReaso
 export const land = (draft: Draft, flight: InFlight): void => {
   // A probe that ended without an acceptance told nothing: the next call is one.
   if (draft.wait?.probeId === flight.call.id) draft.wait = { ...draft.wait, untilMs: draft.at, probeId: null }
-  draft.inFlight = HashMap.remove(draft.inFlight, flight.call.id)
+  const before = draft.inFlight
+  draft.inFlight = HashMap.remove(before, flight.call.id)
+  checkLeft(before, draft.inFlight, flight.call.id)
   countFlight(draft, flight, -1)
   if (flight.call.lane === 'auxiliary') leaveFlight(draft, flight.call.principal)
   if (flight.paced && flight.stage !== 'accepted') leaveWindow(draft, flight)

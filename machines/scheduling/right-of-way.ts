@@ -88,6 +88,8 @@ export const passPrimaries = (draft: Draft): void => {
       return passSmaller(draft, next.waiting)
     }
     draft.primaries = draft.primaries.with(next.rank, next.queue)
+    draft.rankServedAt = draft.rankServedAt.with(next.rank, draft.at)
+    if (next.aged) draft.passedBefore = draft.nextSeq
     grantPrimary(draft, next.waiting, next.rank, probe)
   }
 }

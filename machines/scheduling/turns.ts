@@ -7,6 +7,7 @@
  */
 import { first } from '../collections/queue.ts'
 import * as ring from '../collections/ring.ts'
+import { broken } from '../model/invariant.ts'
 import type { Policy } from '../model/policy.ts'
 import { lookup, type Principal, type ScopeContext, type Waiting } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
@@ -15,9 +16,7 @@ import { addTurns, costOf, cover, headOf, isReady, rotate, turnTokens } from './
 /** The head of a principal in the ring, which has one. */
 const headIn = (context: ScopeContext, name: string): Waiting => {
   const found = headOf(context, (lookup(context.principals, name) as Principal).queue)
-  if (found === null)
-    throw new Error(`scope ${context.scope}: principal ${name} is in the ring without a backlog`)
-  return found.head
+  return found?.head ?? broken('I4', `principal ${name} is in the ring without a backlog`)
 }
 
 /** Turns that a principal must still be given before its first call is covered; 0 when it is. */

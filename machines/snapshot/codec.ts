@@ -69,6 +69,8 @@ export const encodeScope = (context: ScopeContext): EncodedScope => ({
   bypass: context.bypass,
   nested: byKey(context.nested).map(([id, { lent, queue }]) => [id, { lent, waiting: toArray(queue) }]),
   expected: byKey(context.expected),
+  rankServedAt: context.rankServedAt,
+  passedBefore: context.passedBefore,
   turns: byKey(context.turns),
   foregroundActive: context.foregroundActive,
   budget: ordered(meterNames, context.budget),
@@ -179,6 +181,8 @@ export const decodeScope = (input: unknown): ScopeContext => {
     refusalsByKind: encoded.refusalsByKind ?? {},
     ended: endingsOf(...encoded.ended),
     expected: restoreExpected(encoded),
+    rankServedAt: encoded.rankServedAt ?? [0, 0, 0, 0],
+    passedBefore: encoded.passedBefore ?? 0,
     turns: HashMap.fromIterable(encoded.turns),
     heldTurns: encoded.turns.filter(([, turn]) => turn.betweenRounds === 'hold').length,
     nested: HashMap.fromIterable(

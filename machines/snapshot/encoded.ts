@@ -49,6 +49,9 @@ export interface EncodedScope {
   }>
   /** Older versions wrote how many primaries expect it. */
   readonly expected: Pairs<ReadonlyArray<string> | number>
+  /** Not there in what older versions wrote: no rank aged. */
+  readonly rankServedAt?: ReadonlyArray<number>
+  readonly passedBefore?: number
   readonly turns: Pairs<Turn>
   readonly foregroundActive: boolean
   readonly budget: Budget

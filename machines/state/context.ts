@@ -128,6 +128,10 @@ export interface ScopeContext {
   readonly counts: Counts
   /** Primaries by rank (0 to 3), first come first served within a rank. */
   readonly primaries: ReadonlyArray<Queue<Place>>
+  /** When a primary of each rank was last granted, epoch milliseconds. */
+  readonly rankServedAt: ReadonlyArray<number>
+  /** Primaries with places before this have been passed by one of a lower rank: nothing passes them again. */
+  readonly passedBefore: number
   /** Auxiliaries that a primary depends on, or that were promoted. */
   readonly urgent: Queue<Place>
   readonly principals: HashMap.HashMap<string, Principal>
@@ -287,6 +291,8 @@ export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContex
   inFlight: HashMap.empty(),
   counts: noCounts,
   primaries: [empty(), empty(), empty(), empty()],
+  rankServedAt: [0, 0, 0, 0],
+  passedBefore: 0,
   urgent: empty(),
   principals: HashMap.empty(),
   ring: emptyRing,

@@ -9,6 +9,7 @@ import type { ScopeEvent } from '../model/event.ts'
 import { isHeld, primaryWanted } from '../scheduling/admission.ts'
 import { pass } from '../scheduling/dispatch.ts'
 import { passTurn } from '../scheduling/fairness.ts'
+import { checkScope } from '../scheduling/invariants.ts'
 import { waitReason } from '../scheduling/wait-reason.ts'
 import { lookup, openPhase, type ScopeContext } from '../state/context.ts'
 import { type Draft, draftOf } from '../state/draft.ts'
@@ -46,6 +47,8 @@ const applyFact = (draft: Draft, event: ScopeEvent): void => {
     case 'foreground.changed':
       draft.foregroundActive = event.active
       return
+    case 'host.closing':
+      return facts.close(draft, event.unused)
     case 'host.recovered':
       return facts.recover(draft)
     case 'clock.woke':
@@ -104,8 +107,14 @@ export const closeQuantum = (draft: Draft): void => {
     draft.episode = { ...draft.episode, fairnessQuanta: draft.episode.fairnessQuanta + 1 }
 }
 
-/** Ends the work on an event: every call that came, or came back, with it and could not go hears that it waits, and why. */
-export const announce = (draft: Draft): void => {
+/** Ends the work on an event: calls that wait hear of it, and what must hold is looked at. */
+export const finish = (draft: Draft): void => {
+  announce(draft)
+  checkScope(draft)
+}
+
+/** Every call that came, or came back, with the event and could not go hears that it waits, and why. */
+const announce = (draft: Draft): void => {
   if (draft.unannounced.length === 0) return
   const { unannounced } = draft
   draft.unannounced = []

@@ -1,16 +1,18 @@
 /** The Promise face of the host: the same runners, for programs without Effect. */
-import { Effect } from 'effect'
 import type { LimitReading, PolicyInput } from '../../machines/index.ts'
 import { currentAmbient, insidePermit, withAmbient } from '../carrier/ambient.ts'
+import { askForPermit } from './admission.ts'
 import { type Explanation, explainCall } from './explain.ts'
+import { keepKernel, keepRunner } from './internal.ts'
 import type { Kernel } from './kernel.ts'
 import type { Permit } from './permit.ts'
 import { type CallRequest, callOf } from './request.ts'
-import { awaitPermit, promised, runCall } from './run.ts'
+import { Run, type RunFace } from './run.ts'
 import { type ScopeKey, scopeName } from './scope-name.ts'
 import type { Observation, ScopeRunner } from './scope-runner.ts'
-import { type HostOptions, openKernel, type RunOptions, readingOf, watchBuffer } from './service.ts'
+import { type HostOptions, openKernel, type RunOptions, readingOf } from './service.ts'
 import type { ScopeStatus } from './status.ts'
+import { Watch } from './watch.ts'
 
 export interface AdmitOptions {
   /** The grant is the dispatch: for a holder that sends at once. Default false. */
@@ -23,6 +25,7 @@ export class LaneScope {
 
   constructor(runner: ScopeRunner) {
     this.#runner = runner
+    keepRunner(this, runner)
   }
 
   get name(): string {
@@ -40,30 +43,44 @@ export class LaneScope {
    * `permit.signal` on, and turn the SDK's own retries off. Rejects with an `AdmissionError`, with
    * the signal's reason, or with what `fn` threw.
    */
-  run<A>(request: CallRequest, fn: (permit: Permit) => PromiseLike<A>, options?: RunOptions<A>): Promise<A> {
-    return Effect.runPromise(
-      Effect.suspend(() => {
-        const ambient = currentAmbient()
-        const call = callOf(request, this.name, ambient)
-        const { id: callId, priorityClass } = call
-        const permitted = insidePermit(ambient, { scope: this.name, callId, priorityClass })
-        return runCall(
-          this.#runner,
-          call,
-          (permit) => promised(permit, () => withAmbient(permitted, () => fn(permit))),
-          readingOf(this.name, options),
-          request.signal,
-        )
-      }),
-    )
+  run<A>(
+    request: CallRequest,
+    fn: (permit: Permit) => A | PromiseLike<A>,
+    options?: RunOptions<A>,
+  ): Promise<A> {
+    return new Promise((resolve, reject) => {
+      const ambient = currentAmbient()
+      const call = callOf(request, this.name, ambient)
+      const { id: callId, priorityClass } = call
+      const permitted = insidePermit(ambient, { scope: this.name, callId, priorityClass })
+      const face: RunFace<A> = {
+        begin: (permit, ended) =>
+          void withAmbient(permitted, async () => fn(permit)).then(
+            (value) => ended({ value }),
+            (error: unknown) => ended({ error, interrupted: false }),
+          ),
+        succeeded: resolve,
+        failed: reject,
+        refused: reject,
+        left: reject,
+      }
+      new Run(this.#runner, call, readingOf(this.name, options), face, request.signal).start()
+    })
+  }
+
+  /** Results and errors of `run` at which a reader of usage or evidence threw: they count without what it would have read. */
+  get readerFailures(): number {
+    return this.#runner.readerFailures
   }
 
   /** A permit of your own: say `dispatched`, `accepted` and `settle`, or hold it with `await using`. */
   async admit(request: CallRequest, { dispatchAtOnce = false }: AdmitOptions = {}): Promise<Permit> {
     const call = callOf(request, this.name, currentAmbient())
-    return Effect.runPromise(
-      awaitPermit(this.#runner, call, dispatchAtOnce ? 'withGrant' : 'byOwner', request.signal),
-    )
+    const dispatch = dispatchAtOnce ? 'withGrant' : 'byOwner'
+    return new Promise((resolve, reject) => {
+      const applicant = { granted: resolve, refused: reject, left: reject }
+      askForPermit(this.#runner, call, dispatch, applicant, request.signal)
+    })
   }
 
   /** Limits that the provider's headers show: they correct the budget, down and up. */
@@ -108,30 +125,31 @@ export class LaneScope {
 }
 
 export class LaneHost implements AsyncDisposable {
-  readonly kernel: Kernel
+  readonly #kernel: Kernel
 
   constructor(kernel: Kernel) {
-    this.kernel = kernel
+    this.#kernel = kernel
+    keepKernel(this, kernel)
   }
 
   /** The scope of a key. A given policy takes effect at once, with calls in flight; without one the present policy stays. */
   scope(key: ScopeKey, policy?: PolicyInput): LaneScope {
-    return new LaneScope(this.kernel.scope(scopeName(key), policy))
+    return new LaneScope(this.#kernel.scope(scopeName(key), policy))
   }
 
   /** Why a call waits, or what happened to it, in a few lines; null when the journal does not know it. */
   explain(callId: string): Promise<Explanation | null> {
-    return explainCall(this.kernel, callId)
+    return explainCall(this.#kernel, callId)
   }
 
   /** Every scope that this host knows, without content. */
   status(): ReadonlyArray<ScopeStatus> {
-    return [...this.kernel.runners.values()].map(({ status }) => status)
+    return [...this.#kernel.runners.values()].map(({ status }) => status)
   }
 
-  /** Every event and decision once durable, from now on. A slow reader loses the oldest, never delays a scope. */
-  watch(): AsyncIterableIterator<Observation> & Disposable {
-    return new Watch(this.kernel)
+  /** Every event and decision once durable, from now on. A slow reader loses the oldest, never delays a scope. Ends when the host has closed. */
+  watch(): AsyncIterableIterator<Observation, undefined> & Disposable {
+    return new Watch(this.#kernel)
   }
 
   /**
@@ -139,55 +157,11 @@ export class LaneHost implements AsyncDisposable {
    * journal; permits that are out have `graceMs` to settle, then they are unknown to the next host.
    */
   close({ graceMs = 0 }: { readonly graceMs?: number } = {}): Promise<void> {
-    return this.kernel.close(graceMs)
+    return this.#kernel.close(graceMs)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
-  }
-}
-
-class Watch implements AsyncIterableIterator<Observation>, Disposable {
-  readonly #buffer: Observation[] = []
-  readonly #stop: () => void
-  #waiting: ((result: IteratorResult<Observation>) => void) | null = null
-  #done = false
-
-  constructor(kernel: Kernel) {
-    this.#stop = kernel.observe((observation) => {
-      if (this.#waiting !== null) {
-        this.#waiting({ done: false, value: observation })
-        this.#waiting = null
-        return
-      }
-      if (this.#buffer.length >= watchBuffer) this.#buffer.shift()
-      this.#buffer.push(observation)
-    })
-  }
-
-  next(): Promise<IteratorResult<Observation>> {
-    const value = this.#buffer.shift()
-    if (value !== undefined) return Promise.resolve({ done: false, value })
-    if (this.#done) return Promise.resolve({ done: true, value: undefined })
-    return new Promise((resolve) => {
-      this.#waiting = resolve
-    })
-  }
-
-  return(): Promise<IteratorResult<Observation>> {
-    this.#done = true
-    this.#stop()
-    this.#waiting?.({ done: true, value: undefined })
-    this.#waiting = null
-    return Promise.resolve({ done: true, value: undefined })
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this
-  }
-
-  [Symbol.dispose](): void {
-    void this.return()
   }
 }
 

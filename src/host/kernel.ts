@@ -5,6 +5,7 @@ import { type Clock, steadyClock } from '../clock.ts'
 import type { Journal, JournalFailure } from '../journal/journal.ts'
 import { snapshotSize, snapshotText } from './checkpointing.ts'
 import { Outbox } from './outbox.ts'
+import { ProcessHold } from './process-hold.ts'
 import { type Replayed, replayJournal } from './recovery.ts'
 import { scopeParts } from './scope-name.ts'
 import { type Observation, type RunnerPorts, ScopeRunner, startScope } from './scope-runner.ts'
@@ -28,11 +29,14 @@ export class Kernel {
   readonly #outbox: Outbox
   readonly #ports: RunnerPorts
   readonly #runners = new Map<string, ScopeRunner>()
-  readonly #observers = new Set<(observation: Observation) => void>()
+  /** With what they hear when the host has closed. */
+  readonly #observers = new Map<(observation: Observation) => void, () => void>()
+  #observerFailures = 0
   readonly #checkpoints = new Map<string, Promise<void>>()
   /** Settles when no snapshot is being made: one at a time, so that many scopes take no more turns than one. */
   #encoding: Promise<unknown> = Promise.resolve()
   #closing: Promise<void> | null = null
+  #hasClosed = false
 
   private constructor(journal: Journal, clock: Clock) {
     this.#journal = journal
@@ -43,9 +47,10 @@ export class Kernel {
     this.#ports = {
       clock,
       outbox: this.#outbox,
+      hold: new ProcessHold(clock),
       isObserved: () => this.#observers.size > 0,
       observe: (observation) => {
-        for (const observer of this.#observers) observer(observation)
+        for (const observer of this.#observers.keys()) this.#tell(() => observer(observation))
       },
       written: (runner, episodeEnded) => this.#considerCheckpoint(runner, episodeEnded),
       spread: (from, evidence) => this.#spread(from, evidence),
@@ -94,10 +99,26 @@ export class Kernel {
     return runner
   }
 
-  /** Hears of every event that any scope is told from now on, once it is durable. Answers how to stop. */
-  observe(observer: (observation: Observation) => void): () => void {
-    this.#observers.add(observer)
-    return () => this.#observers.delete(observer)
+  /** Hears of every event that any scope is told from now on, once it is durable, and of the end. Answers how to stop. */
+  observe(observer: (observation: Observation) => void, ended: () => void = () => {}): () => void {
+    // Its own key, so that one function may observe twice.
+    const told = (observation: Observation) => observer(observation)
+    if (this.#hasClosed) ended()
+    else this.#observers.set(told, ended)
+    return () => this.#observers.delete(told)
+  }
+
+  /** What observers threw: it harms neither scopes nor other observers. */
+  get observerFailures(): number {
+    return this.#observerFailures
+  }
+
+  #tell(tell: () => void): void {
+    try {
+      tell()
+    } catch {
+      this.#observerFailures += 1
+    }
   }
 
   /** Writes a checkpoint of `runner` as it is now; joins one that is under way. Never holds the event loop for long. */
@@ -133,7 +154,13 @@ export class Kernel {
     if (this.#outbox.failure === null) {
       await Promise.all([...this.#runners.values()].map((runner) => this.#lastCheckpoint(runner)))
     }
-    await this.#journal.close()
+    try {
+      await this.#journal.close()
+    } finally {
+      this.#hasClosed = true
+      for (const ended of this.#observers.values()) this.#tell(ended)
+      this.#observers.clear()
+    }
   }
 
   /** One that is under way may not hold the newest entries. */
@@ -146,9 +173,12 @@ export class Kernel {
     const open = () => [...this.#runners.values()].some(({ openPermits }) => openPermits > 0)
     if (!open()) return Promise.resolve()
     return new Promise((resolve) => {
+      const { hold } = this.#ports
+      hold.take()
       const done = () => {
         stop()
         cancel()
+        hold.drop()
         resolve()
       }
       const stop = this.observe(() => open() || done())

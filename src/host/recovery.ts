@@ -1,9 +1,12 @@
 /** From the journal back to what scopes knew: the newest checkpoint of each, and every entry after it. */
+import { Data } from 'effect'
 import {
   advance,
+  checkEvent,
   contextFrom,
   type Decision,
   InvalidInput,
+  type Reason,
   type ScopeContext,
   type ScopeEvent,
 } from '../../machines/index.ts'
@@ -22,9 +25,12 @@ export const readRecord = (path: string, entry: StoredEntry): Record => {
   const record = parsed(entry.record)
   if (typeof record?.event?.type !== 'string' || !Array.isArray(record.decisions))
     throw corrupt('not an event with its decisions')
-  if (record.event.type !== 'policy.changed') return record
   try {
-    return { ...record, event: { ...record.event, policy: restorePolicy(record.event.policy, 'policy') } }
+    const { event } = record
+    const whole =
+      event.type === 'policy.changed' ? { ...event, policy: restorePolicy(event.policy, 'policy') } : event
+    checkEvent(whole)
+    return { ...record, event: whole }
   } catch (error) {
     throw error instanceof InvalidInput ? corrupt(error.message) : error
   }
@@ -41,7 +47,7 @@ const parsed = (text: string): Record | null => {
 const head = '{"event":'
 const between = ',"decisions":'
 
-/** A record's event, and the text of its decisions, which costs nothing to compare; null where it is not written as this version writes it. */
+/** A record's event, and the text of its decisions, which costs nothing to compare; null where it is not written as this version writes it, or is no fact. */
 const split = (record: string): { readonly event: ScopeEvent; readonly decisions: string } | null => {
   const middle = record.indexOf(between)
   if (middle < 0 || !record.startsWith(head) || !record.endsWith('}')) return null
@@ -49,6 +55,7 @@ const split = (record: string): { readonly event: ScopeEvent; readonly decisions
     const event = JSON.parse(record.slice(head.length, middle)) as ScopeEvent
     // A policy may have to be completed first.
     if (typeof event?.type !== 'string' || event.type === 'policy.changed') return null
+    checkEvent(event)
     return { event, decisions: record.slice(middle + between.length, -1) }
   } catch {
     return null
@@ -56,16 +63,17 @@ const split = (record: string): { readonly event: ScopeEvent; readonly decisions
 }
 
 /** The present code decides otherwise than the journal says was decided; going on could repeat what was done. */
-export class ReplayDiverged extends Error {
-  readonly _tag = 'ReplayDiverged'
+export class ReplayDiverged extends Data.TaggedError('ReplayDiverged')<{
   readonly position: number
+  readonly message: string
+}> {
   constructor(scope: string, position: number, recorded: string, replayed: string) {
-    super(
-      `journal entry ${position} of ${scope}: recorded decisions ${recorded}, but this version decides ${replayed}; ` +
+    super({
+      position,
+      message:
+        `journal entry ${position} of ${scope}: recorded decisions ${recorded}, but this version decides ${replayed}; ` +
         'close the host with the version that wrote it (that writes a checkpoint), then upgrade',
-    )
-    this.name = 'ReplayDiverged'
-    this.position = position
+    })
   }
 }
 
@@ -91,6 +99,20 @@ export class Replayed {
   }
 }
 
+/** Reasons that versions before `probe` gave for the call that asks whether a quota is there again. */
+const beforeProbe: ReadonlySet<Reason> = new Set(['open', 'drain', 'primary'])
+
+/** The text of what is decided now, in the words that an earlier version recorded for the same. */
+const asEarlier = (recorded: ReadonlyArray<Decision>, now: ReadonlyArray<Decision>): string =>
+  JSON.stringify(
+    now.map((decision, index) => {
+      const reason = recorded[index]?.reason
+      return decision.reason === 'probe' && reason !== undefined && beforeProbe.has(reason)
+        ? { ...decision, reason }
+        : decision
+    }),
+  )
+
 /** Every scope of the journal as it was when the last host ended. Fails closed. */
 export const replayJournal = async (
   journal: Journal,
@@ -107,8 +129,10 @@ export const replayJournal = async (
       const written = split(entry.record)
       const is = JSON.stringify(replayed.feed(written ?? readRecord(path, entry), entry.position))
       if (written?.decisions === is) continue
-      const was = JSON.stringify(readRecord(path, entry).decisions)
-      if (was !== is) throw new ReplayDiverged(entry.scope, entry.position, was, is)
+      const recorded = readRecord(path, entry).decisions
+      const was = JSON.stringify(recorded)
+      if (was !== is && was !== asEarlier(recorded, replayed.context.decisions))
+        throw new ReplayDiverged(entry.scope, entry.position, was, is)
     }
   }
   return scopes

@@ -6,13 +6,16 @@ import { HashMap, Option } from 'effect'
 import { type Actor, createActor } from 'xstate'
 import {
   type Call,
+  checkEvent,
   contextFrom,
   type Decision,
   type EpisodeSummary,
   type Evidence,
   type InFlight,
+  type InvalidInput,
   type LimitReading,
   type LiveScope,
+  type OwnerStance,
   type Policy,
   providerScope,
   type ScopeContext,
@@ -31,23 +34,11 @@ import {
   withdrawn,
 } from './errors.ts'
 import type { Outbox } from './outbox.ts'
-import { type Disposition, Permit, type PermitOwner, type Settlement } from './permit.ts'
+import { type Disposition, Permit, type PermitOwner, type Settlement, type Waiter } from './permit.ts'
+import type { ProcessHold } from './process-hold.ts'
 import { recordText } from './record-text.ts'
 import { scopeStatus } from './scope-facts.ts'
 import type { ScopeStatus } from './status.ts'
-
-/**
- * When a call is recorded as dispatched. `withGrant`: its owner is sure to send, so the grant says
- * it. `onDelivery`: when the permit is handed over, which waits for both. `byOwner`: when the owner says so.
- */
-export type DispatchRecord = 'withGrant' | 'onDelivery' | 'byOwner'
-
-/** Who waits for a permit. */
-export interface Waiter {
-  readonly granted: (permit: Permit) => void
-  readonly refused: (error: AdmissionError) => void
-  readonly dispatch: DispatchRecord
-}
 
 /** What others may see of a scope: every event with its decisions, once durable. */
 export interface Observation {
@@ -61,6 +52,8 @@ export interface Observation {
 export interface RunnerPorts {
   readonly clock: Clock
   readonly outbox: Outbox
+  /** Taken while somebody waits. */
+  readonly hold: ProcessHold
   readonly observe: (observation: Observation) => void
   /** Whether anybody observes: most hosts have nobody who does. */
   readonly isObserved: () => boolean
@@ -80,14 +73,18 @@ export class ScopeRunner implements PermitOwner {
   readonly #alarm: Alarm
   readonly #waiters = new Map<string, Waiter>()
   readonly #permits = new Map<string, Permit>()
-  /** Permits granted again to calls whose owners have not come back for them yet. */
-  readonly #kept = new Map<string, { readonly permit: Permit; readonly position: number }>()
+  /** The call that is being settled: its owner learns from the settlement itself how that went. */
+  #settling: string | null = null
   #failure: unknown = null
+  /** Why the actor refused the event that it was sent just now. */
+  #refusal: InvalidInput | null = null
   #refusing = false
   #closed = false
   /** Position of the newest entry, 0 before the first. */
   position = 0
   entriesSinceCheckpoint = 0
+  /** Results and errors at which a reader of usage or evidence threw. */
+  readerFailures = 0
 
   constructor(name: string, actor: Actor<typeof providerScope>, ports: RunnerPorts) {
     this.name = name
@@ -96,6 +93,9 @@ export class ScopeRunner implements PermitOwner {
     this.#alarm = new Alarm(ports.clock, () => this.#wake())
     // A broken invariant stops the scope; without a listener XState would throw it at the process.
     actor.subscribe({ error: (error) => this.fail(error) })
+    actor.on('refused', ({ error }) => {
+      this.#refusal = error
+    })
   }
 
   get context(): ScopeContext {
@@ -119,21 +119,24 @@ export class ScopeRunner implements PermitOwner {
 
   /** Permits that somebody holds and has not settled. */
   get openPermits(): number {
-    return this.#permits.size - this.#kept.size
+    return this.#permits.size
   }
 
-  /** Asks for a permit. The waiter hears exactly once, unless the call is withdrawn first. */
+  get hold(): ProcessHold {
+    return this.#ports.hold
+  }
+
+  /** Why it takes no call, as the error of `callId`; null while it does. */
+  stopped(callId: string): AdmissionError | null {
+    if (this.#failure !== null) return scopeFailed(this.name, callId, this.#failure)
+    return this.#refusing ? hostClosed(this.name, callId) : null
+  }
+
+  /** Asks for a permit. The waiter hears exactly once, unless it leaves first. */
   submit(call: Call, waiter: Waiter): void {
-    if (this.#failure !== null) return waiter.refused(scopeFailed(this.name, call.id, this.#failure))
-    if (this.#refusing) return waiter.refused(hostClosed(this.name, call.id))
-    const kept = this.#kept.get(call.id)
-    if (kept !== undefined) {
-      this.#kept.delete(call.id)
-      this.#waiters.set(call.id, waiter)
-      return this.#deliver(kept.permit, waiter, kept.position)
-    }
-    if (this.#waiters.has(call.id) || this.#permits.has(call.id))
-      return waiter.refused(duplicateCall(this.name, call.id))
+    const stopped = this.stopped(call.id)
+    if (stopped !== null) return waiter.refused(stopped)
+    if (this.#isOwned(call.id)) return waiter.refused(duplicateCall(this.name, call.id))
     this.#waiters.set(call.id, waiter)
     this.tell(
       waiter.dispatch === 'withGrant'
@@ -142,23 +145,26 @@ export class ScopeRunner implements PermitOwner {
     )
   }
 
-  /** The owner no longer wants it. A permit on its way is taken back; one that is used gets `reason` on its signal. */
-  withdraw(callId: string, reason: unknown): void {
-    const kept = this.#kept.get(callId)
-    if (kept !== undefined) {
-      this.#kept.delete(callId)
-      kept.permit.settle({ outcome: 'cancelled' })
-      return
-    }
-    const waited = this.#waiters.delete(callId)
+  #isOwned(callId: string): boolean {
+    return this.#waiters.has(callId) || this.#permits.has(callId)
+  }
+
+  /** `waiter` waits no longer: its call ends. A permit that is on its way to it is taken back; another owner's call is left alone. */
+  leave(callId: string, waiter: Waiter, reason: unknown): void {
+    if (this.#waiters.get(callId) !== waiter) return
+    this.#waiters.delete(callId)
     const permit = this.#permits.get(callId)
-    if (permit !== undefined) {
-      if (waited) permit.settle({ outcome: 'cancelled' })
-      else permit.abort(reason)
-      return
+    if (permit === undefined) this.tell({ type: 'call.withdrawn', callId })
+    else {
+      permit.leave(reason)
+      permit.settle({ outcome: 'cancelled' })
     }
-    // It waits, also when nobody has come back for it since it went back to its place.
-    this.tell({ type: 'call.withdrawn', callId })
+  }
+
+  /** Its owner does not come back for a call that waits in its place for being asked for. */
+  forsake(callId: string): void {
+    if (!this.#isOwned(callId) && HashMap.has(this.context.waiting, callId))
+      this.tell({ type: 'call.withdrawn', callId })
   }
 
   /** The permit was never used. Nothing reached the provider, so the call counts as withdrawn: its id may come again. */
@@ -167,22 +173,28 @@ export class ScopeRunner implements PermitOwner {
     this.tell({ type: 'call.withdrawn', callId })
   }
 
-  /** Somebody other than its owner takes the call away: its owner hears of it. */
+  /** Somebody other than its owner takes the call away: its owner hears of it, on the permit's signal when it runs. */
   takeAway(callId: string): void {
-    const waiter = this.#waiters.get(callId)
     const error = withdrawn(this.name, callId)
-    this.withdraw(callId, error)
-    waiter?.refused(error)
+    const waiter = this.#waiters.get(callId)
+    if (waiter !== undefined) {
+      this.leave(callId, waiter, error)
+      return waiter.refused(error)
+    }
+    const permit = this.#permits.get(callId)
+    if (permit === undefined) this.forsake(callId)
+    else permit.leave(error)
   }
 
   dispatched(callId: string): Promise<void> {
+    if (this.#failure === null && this.#flight(callId)?.stage !== 'admitted') return Promise.resolve()
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    if (this.#failure !== null) reject(scopeFailed(this.name, callId, this.#failure))
-    else if (this.#flight(callId)?.stage !== 'admitted') resolve()
+    const position = this.tell({ type: 'call.dispatched', callId })
+    if (position === null) reject(this.stopped(callId))
     else {
-      const position = this.tell({ type: 'call.dispatched', callId })
-      if (position === null) reject(scopeFailed(this.name, callId, this.#failure))
-      else this.#ports.outbox.after(position, resolve)
+      this.#ports.outbox.after(position, resolve, (failure) =>
+        reject(scopeFailed(this.name, callId, failure)),
+      )
     }
     return promise
   }
@@ -191,24 +203,57 @@ export class ScopeRunner implements PermitOwner {
     this.tell({ type: 'call.accepted', callId })
   }
 
-  settle(callId: string, { outcome, usage, evidence }: Settlement): Disposition {
-    this.#permits.delete(callId)
-    this.#waiters.delete(callId)
-    this.tell({
+  settle(permit: Permit, { outcome, usage, evidence }: Settlement): Disposition {
+    const { callId, successor } = permit
+    const stays = successor !== null && !this.#refusing ? successor : null
+    const owner = this.#stance(permit, outcome, stays)
+    const event = this.#stamped({
       type: 'call.settled',
       callId,
       outcome,
       ...(usage === undefined ? {} : { usage }),
       ...(evidence === undefined ? {} : { evidence }),
+      ...(owner === undefined ? {} : { owner }),
     })
+    // Bad numbers of its holder leave the permit as it was.
+    checkEvent(event)
+    this.#permits.delete(callId)
+    this.#waiters.delete(callId)
+    // Before the event, which may grant the next permit.
+    if (stays !== null) this.#waiters.set(callId, stays)
+    this.#settling = callId
+    const position = this.#take(event)
+    this.#settling = null
     if (evidence !== undefined && evidence.scope !== 'model') this.#ports.spread(this, evidence)
     // Its place may have come up again by the very event that returned it.
     const { waiting, inFlight } = this.context
-    return HashMap.has(waiting, callId) || HashMap.has(inFlight, callId) ? 'waiting' : 'ended'
+    const lives = position !== null && (HashMap.has(waiting, callId) || HashMap.has(inFlight, callId))
+    if (!lives) {
+      this.#waiters.delete(callId)
+      return 'ended'
+    }
+    if (successor !== null && stays === null) {
+      const error = hostClosed(this.name, callId)
+      const tell = () => successor.refused(error)
+      this.#ports.outbox.after(position, tell, tell)
+    }
+    return 'waiting'
+  }
+
+  /** What the owner does should the call go back to its place; left out where it does not, or waits on and says when it sends. */
+  #stance(permit: Permit, outcome: Settlement['outcome'], stays: Waiter | null): OwnerStance | undefined {
+    const mayReturn =
+      outcome === 'throttled' || (outcome === 'cancelled' && this.#flight(permit.callId)?.preempted === true)
+    if (!mayReturn) return undefined
+    if (permit.isLeft) return 'left'
+    if (stays === null) return 'away'
+    return stays.dispatch === 'withGrant' ? 'sends' : undefined
   }
 
   settledTwice(callId: string): void {
-    this.tell({ type: 'call.settled', callId, outcome: 'cancelled' })
+    // The same call may run again under its next permit, which a late word must not settle.
+    const isLate = HashMap.has(this.context.inFlight, callId)
+    this.tell({ type: 'call.settled', callId, outcome: 'cancelled', ...(isLate ? { late: true } : {}) })
   }
 
   learn(limits: ReadonlyArray<LimitReading>): void {
@@ -219,12 +264,28 @@ export class ScopeRunner implements PermitOwner {
     this.tell({ type: 'policy.changed', policy })
   }
 
-  /** Takes an event in. Answers its position in the journal, or null when the scope has stopped. */
+  /**
+   * Takes an event in. Answers its position in the journal, or null when the scope has stopped.
+   * Throws `InvalidInput` for one that is not well-formed: nothing is written, and the scope goes on.
+   */
   tell(fact: Unstamped<ScopeEvent>): number | null {
+    return this.#take(this.#stamped(fact))
+  }
+
+  #stamped(fact: Unstamped<ScopeEvent>): ScopeEvent {
+    return { ...fact, at: this.#ports.clock.now() } as ScopeEvent
+  }
+
+  #take(event: ScopeEvent): number | null {
     if (this.#failure !== null || this.#closed) return null
-    const event = { ...fact, at: this.#ports.clock.now() } as ScopeEvent
     this.#actor.send(event)
     if (this.#failure !== null) return null
+    const refusal = this.#refusal
+    this.#refusal = null
+    if (refusal !== null) {
+      if (event.type === 'call.submitted') this.#waiters.delete(event.call.id)
+      throw refusal
+    }
     const { decisions, summary: episode } = this.context
     try {
       const record = recordText(event, decisions)
@@ -255,6 +316,11 @@ export class ScopeRunner implements PermitOwner {
 
   /** Takes no more calls and releases every waiter; the calls keep their places in the journal. */
   refuseWaiters(): void {
+    if (!this.#refusing && this.#waiters.size > 0) {
+      // Nobody sends them any more: the next host must not take them for sent.
+      const unused = [...this.#waiters.keys()].filter((callId) => this.#permits.has(callId))
+      this.tell({ type: 'host.closing', unused })
+    }
     this.#refusing = true
     this.#releaseWaiters((callId) => hostClosed(this.name, callId))
   }
@@ -271,7 +337,7 @@ export class ScopeRunner implements PermitOwner {
     this.#waiters.clear()
     for (const [callId, waiter] of waiters) {
       this.#permits.delete(callId)
-      waiter.refused(error(callId))
+      if (callId !== this.#settling) waiter.refused(error(callId))
     }
   }
 
@@ -289,14 +355,17 @@ export class ScopeRunner implements PermitOwner {
       case 'expire': {
         const permit = this.#permits.get(callId)
         this.#permits.delete(callId)
-        this.#kept.delete(callId)
-        const waiter = this.#waiters.get(callId)
+        const waiter = callId === this.#settling ? undefined : this.#waiters.get(callId)
         this.#waiters.delete(callId)
-        return this.#ports.outbox.after(position, () => {
-          const error = errorOf(this.name, decision)
+        const tell = (error: AdmissionError) => {
           permit?.revoke(error)
           waiter?.refused(error)
-        })
+        }
+        return this.#ports.outbox.after(
+          position,
+          () => tell(errorOf(this.name, decision)),
+          (failure) => tell(scopeFailed(this.name, callId, failure)),
+        )
       }
       case 'defer':
         return
@@ -308,12 +377,13 @@ export class ScopeRunner implements PermitOwner {
   }
 
   #grant(callId: string, grantedIn: number): void {
-    const attempt = this.#flight(callId)?.attempts ?? 1
-    const permit = new Permit(this.name, callId, attempt, this)
-    this.#permits.set(callId, permit)
     const waiter = this.#waiters.get(callId)
-    if (waiter === undefined) this.#kept.set(callId, { permit, position: grantedIn })
-    else this.#deliver(permit, waiter, grantedIn)
+    // A host that closes has released it; the next host takes the call up again.
+    if (waiter === undefined) return
+    const attempt = this.#flight(callId)?.attempts ?? 1
+    const permit = new Permit(this.name, callId, attempt, this, waiter)
+    this.#permits.set(callId, permit)
+    this.#deliver(permit, waiter, grantedIn)
   }
 
   #deliver(permit: Permit, waiter: Waiter, grantedIn: number): void {
@@ -343,5 +413,7 @@ export class ScopeRunner implements PermitOwner {
 /** A scope's actor that goes on from what the scope knows. Started, so that it can be fed. */
 export const startScope = (name: string, live = contextFrom(name)): Actor<typeof providerScope> => {
   const from: LiveScope = { status: 'active', live }
-  return createActor(providerScope, { input: { scope: name }, snapshot: from as never }).start()
+  // What the actor refuses is thrown to whoever told it.
+  const logger = () => {}
+  return createActor(providerScope, { input: { scope: name }, snapshot: from as never, logger }).start()
 }

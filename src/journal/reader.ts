@@ -1,10 +1,11 @@
 /** Reads a journal beside its writer: another process may be appending meanwhile. Never writes. */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
+import type { DatabaseSync } from 'node:sqlite'
 import { CheckpointStore } from './checkpoints.ts'
 import { type Journal, JournalUnavailable, type ReadQuery, type StoredEntry } from './journal.ts'
 import { leaseHolder } from './lease.ts'
+import { nodeSqlite } from './node-sqlite.ts'
 import { explainOpening } from './opening.ts'
 import { EntryReader } from './rows.ts'
 import { readVersion, schemaVersion } from './schema.ts'
@@ -43,7 +44,7 @@ export const openTables = (file: string): OpenTables => {
   let db: DatabaseSync | undefined
   try {
     if (!existsSync(path)) throw new JournalUnavailable(path, 'does not exist', 'check the path')
-    db = new DatabaseSync(path, { readOnly: true, timeout: 5_000 })
+    db = new (nodeSqlite(path).DatabaseSync)(path, { readOnly: true, timeout: 5_000 })
     const version = readVersion(db, path)
     if (version === 0) {
       throw new JournalUnavailable(path, 'is empty: no journal has been written yet', 'check the path')

@@ -10,11 +10,12 @@ import {
   writeSync,
 } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
+import type { DatabaseSync } from 'node:sqlite'
 import { checkJournal, type JournalProblem, rangeName } from './check.ts'
 import { type CheckpointRow, CheckpointStore } from './checkpoints.ts'
 import { type Checkpoint, JournalCorrupt, type StoredEntry } from './journal.ts'
 import { releaseLease, takeLease } from './lease.ts'
+import { nodeSqlite } from './node-sqlite.ts'
 import { explainOpening, isDamage, messageOf } from './opening.ts'
 import { EntryReader, scanEntries } from './rows.ts'
 import { JournalWriter } from './writer.ts'
@@ -102,7 +103,7 @@ interface DamagedJournal {
 const openDamaged = (path: string): DamagedJournal => {
   let db: DatabaseSync | undefined
   try {
-    db = new DatabaseSync(path, { timeout: 5_000 })
+    db = new (nodeSqlite(path).DatabaseSync)(path, { timeout: 5_000 })
     const entries = new EntryReader(db, path)
     const checkpoints = new CheckpointStore(db, path)
     return { path, db, entries, checkpoints, token: lock(db, path) }

@@ -5,6 +5,7 @@ import { contenders, type PolicyName } from '../../src/simulation/arena/contende
 import type { Loaded } from '../../src/simulation/arena/load.ts'
 import { type Measured, measure } from '../../src/simulation/arena/metrics.ts'
 import { runPolicy } from '../../src/simulation/arena/run.ts'
+import type { Scenario } from '../../src/simulation/arena/scenario.ts'
 
 /** Scenario files: those named, and those in the folders named. */
 export const scenarioFiles = (places: ReadonlyArray<string>): ReadonlyArray<string> =>
@@ -20,6 +21,10 @@ export const scenarioFiles = (places: ReadonlyArray<string>): ReadonlyArray<stri
 /** One policy's results, one per seed. */
 export type Series = ReadonlyArray<Measured>
 
+/** The scenario at its own seed and at those that follow it. */
+export const seedsOf = (scenario: Scenario, seeds: number): ReadonlyArray<Scenario> =>
+  Array.from({ length: seeds }, (_, index) => ({ ...scenario, seed: scenario.seed + index }))
+
 /** Runs the policies over the scenario's own seed and those that follow it. */
 export const runSeeds = (
   { scenario, traces }: Loaded,
@@ -29,9 +34,7 @@ export const runSeeds = (
   new Map(
     policies.map((name) => [
       name,
-      Array.from({ length: seeds }, (_, index) =>
-        measure(runPolicy({ ...scenario, seed: scenario.seed + index }, contenders[name], { traces })),
-      ),
+      seedsOf(scenario, seeds).map((seeded) => measure(runPolicy(seeded, contenders[name], { traces }))),
     ]),
   )
 

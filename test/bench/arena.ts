@@ -1,5 +1,5 @@
 /**
- * The arena's table: scenarios at several seeds, ours beside the rivals and the oracle.
+ * The arena's table: scenarios at several seeds, ours beside the rivals, the oracle and the bound.
  *
  * `npm run bench:arena -- [--scenarios <files or folders, by commas>] [--seeds <count>]
  * [--only <scenario names, by commas>] [--policies <names, by commas>] [--traces <folder>] [--json]`
@@ -7,10 +7,12 @@
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { parsePolicies } from '../../src/simulation/arena/arena.ts'
+import { clairvoyant } from '../../src/simulation/arena/clairvoyant/clairvoyant.ts'
 import type { PolicyName } from '../../src/simulation/arena/contenders.ts'
 import { type Loaded, loadScenario } from '../../src/simulation/arena/load.ts'
 import { TraceMissing } from '../../src/simulation/arena/trace.ts'
-import { median, runSeeds, type Series, scenarioFiles } from './arena-runs.ts'
+import { runSeeds, scenarioFiles, seedsOf } from './arena-runs.ts'
+import { head, row } from './arena-table.ts'
 
 const { values } = parseArgs({
   options: {
@@ -50,37 +52,20 @@ const load = (path: string): Loaded | null => {
   }
 }
 
-const seconds = (ms: number): string => (ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)
-
-/** Mean wait of primaries (worst seed) / auxiliary Mtok / refusals; then what is amiss. */
-const cell = (series: Series): string => {
-  const of = (value: (run: Series[number]) => number) => series.map(value)
-  const waits = of(({ meanPrimaryWaitMs }) => meanPrimaryWaitMs)
-  const worst = series.length === 1 ? '' : ` (${seconds(Math.max(...waits))})`
-  const served = median(of(({ auxiliaryTokensServed }) => auxiliaryTokensServed)) / 1_000_000
-  const refused = median(of(({ refusals }) => refusals.primary + refusals.auxiliary))
-  const unserved = Math.max(...of(({ primariesUnserved }) => primariesUnserved))
-  const jain = Math.min(...of((run) => run.jain))
-  const amiss = [
-    ...(unserved === 0 ? [] : [`${unserved} unserved`]),
-    ...(jain >= 0.97 ? [] : [`Jain ${jain.toFixed(2)}`]),
-  ]
-  return [`${seconds(median(waits))}${worst} / ${served.toFixed(1)} / ${Math.round(refused)}`, ...amiss].join(
-    ', ',
-  )
-}
-
 if (!values.json) {
   console.log(`Mean primary wait, s: median (worst) of ${seeds} seeds / auxiliary Mtok / refusals\n`)
-  console.log(`| scenario | ${policies.join(' | ')} |\n| --- |${' --- |'.repeat(policies.length)}`)
+  console.log(head(policies))
 }
 for (const path of scenarioFiles(values.scenarios?.flatMap(list) ?? [shipped])) {
   const loaded = load(path)
   if (loaded === null || (only.size > 0 && !only.has(loaded.scenario.name))) continue
+  const { scenario, traces } = loaded
   const results = runSeeds(loaded, policies, seeds)
-  const { name } = loaded.scenario
-  if (values.json) {
-    for (const [policy, runs] of results)
-      console.log(JSON.stringify({ bench: 'arena', case: name, policy, runs }))
-  } else console.log(`| ${name} | ${[...results.values()].map(cell).join(' | ')} |`)
+  const bounds = seedsOf(scenario, seeds).map((seeded) => clairvoyant(seeded, traces))
+  if (!values.json) console.log(row(scenario, results, bounds))
+  else {
+    for (const [policy, runs] of results) {
+      console.log(JSON.stringify({ bench: 'arena', case: scenario.name, policy, runs, clairvoyant: bounds }))
+    }
+  }
 }

@@ -1,7 +1,9 @@
 /** Disks that fail, fill up and stall under a real host, damaged history, and clocks that jump. */
+
 import { spawnSync } from 'node:child_process'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { kernelOf } from '../../src/host/internal.ts'
 import { LaneHost, type LaneScope, ManualClock, openHost, type Permit } from '../../src/index.ts'
 import type { Fault } from '../../src/journal/faults.ts'
 import { repairJournal } from '../../src/journal/repair.ts'
@@ -55,7 +57,7 @@ describe('a disk that fails', () => {
       _tag: 'ScopeFailed',
     })
     expect(dispatched).toEqual([])
-    expect(host.kernel.failure?.message).toContain(message)
+    expect(kernelOf(host).failure?.message).toContain(message)
     // What runs is left alone, and its owner gets the answer.
     expect(running.permit.signal.aborted).toBe(false)
     running.end()
@@ -123,7 +125,7 @@ describe('history that cannot be read', () => {
     const host = await openHost({ journal: path })
     for (const id of ['a', 'b', 'c']) await host.scope(key).run({ id }, async () => id)
     // Killed, so that no checkpoint stands for the entries.
-    await host.kernel.journal.close()
+    await kernelOf(host).journal.close()
     return path
   }
 
@@ -240,7 +242,7 @@ describe('a clock that jumps', () => {
     const host = await openHost({ clock })
     const scope = host.scope(key, { capacity: 1, auxiliaryPendingTimeoutMs: 60_000 })
     const stamps: number[] = []
-    host.kernel.observe(({ event }) => stamps.push(event.at))
+    kernelOf(host).observe(({ event }) => stamps.push(event.at))
     const running = await underWay(scope, 'running')
     const outcome = scope.run({ id: 'waiting', lane: 'auxiliary' }, async () => 1).catch((error) => error)
     await settle()
@@ -273,13 +275,13 @@ describe('a clock that jumps', () => {
 
   it('between two hosts: a journal from the future does not stop time', async () => {
     const bench = await Bench.open()
-    const journal = bench.host.kernel.journal
+    const journal = kernelOf(bench.host).journal
     await bench.auxiliary('a')
     await bench.finish('a')
     const clock = new ManualClock(1_000)
     const { Kernel } = await import('../../src/host/kernel.ts')
     const second = new LaneHost(await Kernel.open({ journal, journalPath: 'memory', clock }))
-    expect(second.kernel.clock.now()).toBeGreaterThanOrEqual(1_000_000)
+    expect(kernelOf(second).clock.now()).toBeGreaterThanOrEqual(1_000_000)
     clock.advance(500)
     const permit = await second.scope('later').admit({ id: 'x', deadlineAt: 1_000_000 + 600 })
     clock.advance(200)

@@ -1,7 +1,9 @@
 /** Real clients through the gateway to the emulator. */
+
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import { describe, expect, it, vi } from 'vitest'
+import { kernelOf } from '../../src/host/internal.ts'
 import { type Setting, startSetting } from './setting.ts'
 
 const message = {
@@ -173,23 +175,31 @@ describe('refusals of the provider', () => {
     const rules = [{ rule: 'token-bucket', inputTokensPerMinute: 120_000, states: 'retry-after' }]
     const setting = await startSetting({ emulator: { rules } })
     await anthropic(setting).messages.create(message)
-    const [runner] = [...setting.host.kernel.runners.values()]
+    const [runner] = [...kernelOf(setting.host).runners.values()]
     expect(runner?.context.budget.inputTokensPerMinute?.limit).toBe(120_000)
   })
 })
 
 describe("an SDK's own retries", () => {
   it('after a failure that it saw, the same id is a new dispatch', async () => {
-    const rules = [{ rule: 'token-bucket' as const, inputTokensPerMinute: 10, states: 'none' as const }]
+    const rules = [{ rule: 'token-bucket' as const, inputTokensPerMinute: 1_000, states: 'none' as const }]
     const setting = await startSetting({ policy: { ...brisk, maxAttempts: 1 }, emulator: { rules } })
+    // The bucket is all but empty then: the second is refused for now, not for good.
+    const large = { 'x-emulator-input-tokens': '900' }
+    await anthropic(setting).messages.create(message, { headers: large })
     const error = await failed(
       anthropic(setting, 1).messages.create(message, {
-        headers: { 'x-emulator-input-tokens': '1000', 'idempotency-key': 'turn-7' },
+        headers: { ...large, 'idempotency-key': 'turn-7' },
       }),
     )
     expect(error.status).toBe(429)
-    expect(setting.gateway.emulator.log().map(({ callId }) => callId)).toEqual(['turn-7', 'turn-7:retry-1'])
-    expect(setting.gateway.counters).toMatchObject({ calls: 2, sdkRetries: 1 })
+    expect(
+      setting.gateway.emulator
+        .log()
+        .filter(({ kind }) => kind === 'refused')
+        .map(({ callId }) => callId),
+    ).toEqual(['turn-7', 'turn-7:retry-1'])
+    expect(setting.gateway.counters).toMatchObject({ calls: 3, sdkRetries: 1 })
   })
 
   it('after a success that it missed, nothing is sent twice', async () => {

@@ -10,6 +10,7 @@ import { hostSource } from '../../inspector/source.ts'
 import { adaptivePolicy, advance, contextFrom, type ScopeContext } from '../../machines/index.ts'
 import { explainState } from '../../src/host/explain.ts'
 import { scopeSentence } from '../../src/host/explain-words.ts'
+import { kernelOf } from '../../src/host/internal.ts'
 import { scopeFacts, scopeStatus } from '../../src/host/scope-facts.ts'
 import { type ScopeStatus, statusAt } from '../../src/host/status.ts'
 import { anyMove, anyPolicy, Drive } from '../properties/scope-drive.ts'
@@ -91,7 +92,7 @@ describe('while nothing happens', () => {
     await bench.auxiliary('hangs', { inputTokens: 5_000 })
     await bench.auxiliary('held', { inputTokens: 10 })
     const { clock } = bench
-    const { context } = bench.host.kernel.runners.get(bench.scope.name)!
+    const { context } = kernelOf(bench.host).runners.get(bench.scope.name)!
     expect(await shown(bench)).toMatchObject({
       recentInputTokens: 5_000,
       auxiliary: { longestWaitMs: 0, longestActiveMs: 0 },
@@ -133,7 +134,7 @@ describe('while nothing happens', () => {
       retryable: true,
       facts: {},
     } as const
-    bench.host.kernel.runners.get(bench.scope.name)?.tell({ type: 'provider.evidence', evidence })
+    kernelOf(bench.host).runners.get(bench.scope.name)?.tell({ type: 'provider.evidence', evidence })
     const until = bench.clock.now() + 10_000
     expect(await shown(bench)).toMatchObject({
       wait: { untilMs: until },

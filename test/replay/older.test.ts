@@ -1,6 +1,6 @@
 /** A journal of an older version, which knew fewer fields of a policy, goes on as if nothing had been added. */
 import { describe, expect, it } from 'vitest'
-import { parsePolicy } from '../../machines/index.ts'
+import { type EncodedScope, parsePolicy } from '../../machines/index.ts'
 import { unknownBelief } from '../../machines/limits/belief/belief.ts'
 import { decodeScope, encodeScope } from '../../machines/snapshot/codec.ts'
 import { Kernel } from '../../src/host/kernel.ts'
@@ -23,6 +23,41 @@ const open = (history: typeof older) =>
     clock: new ManualClock(beginsAt),
   })
 
+/** The text of `scope`, with what older checkpoints could not hold taken from what they mean: readings of which only differences count. */
+const sinceThen = (scope: EncodedScope, means: EncodedScope): string => {
+  const { heldMs, nextPlace, rankServedAt } = means
+  return JSON.stringify(
+    Object.assign(
+      scope,
+      JSON.parse(JSON.stringify({ heldMs, nextPlace, rankServedAt })) as Partial<EncodedScope>,
+    ),
+  )
+}
+
+describe.each(['older/cancel', 'older/refusals'])('%s, written when every owner asked again', (name) => {
+  const golden = readGolden(name)
+
+  it('replays to the same decisions and to what its checkpoint means, byte for byte but for clocks that it had not', async () => {
+    const journal = openMemoryJournal({ history: { ...golden, checkpoints: [] } })
+    const { scopes, differences } = await replayScopes(journal, name, { onDifference: 'collect' })
+    expect(differences).toEqual([])
+    const means = golden.checkpoints.map(({ snapshot }) => encodeScope(decodeScope(JSON.parse(snapshot))))
+    expect(scopes.map(({ context }, index) => sinceThen(encodeScope(context), means[index]!))).toEqual(
+      means.map((one) => JSON.stringify(one)),
+    )
+  })
+
+  it('has the submissions that asked again, which a journal of today does not', () => {
+    const submissions = (history: typeof golden, id: string) =>
+      history.entries.filter(({ record }) =>
+        record.startsWith(`{"event":{"type":"call.submitted","call":{"id":"${id}"`),
+      ).length
+    const id = name === 'older/cancel' ? 'read-1' : 'turn-1'
+    expect(submissions(golden, id)).toBe(2)
+    expect(submissions(readGolden(name.replace('older/', '')), id)).toBe(1)
+  })
+})
+
 describe('a journal that was written before some fields were', () => {
   it('lacks them, and they read as their defaults', () => {
     expect(JSON.parse(kept.snapshot).policy).not.toHaveProperty('quotas')
@@ -36,10 +71,10 @@ describe('a journal that was written before some fields were', () => {
     )
     const replayed = encodeScope(scopes[0]!.context)
     const ended = replayed.ended.map((generation) => [...generation].sort())
-    // What only differences are taken of: the held clock, and places in the ring.
-    const { heldMs, nextPlace, belief, demand } = JSON.parse(meant)
+    // What only differences are taken of, the held clock and places in the ring, and what did not matter then.
+    const { heldMs, nextPlace, rankServedAt, belief, demand } = JSON.parse(meant)
     expect(belief).toEqual({ ...unknownBelief, charges: belief.charges })
-    const seen = { ...replayed, heldMs, nextPlace, belief, demand, ended }
+    const seen = { ...replayed, heldMs, nextPlace, rankServedAt, belief, demand, ended }
     expect(JSON.stringify(seen)).toBe(meant)
   })
 
@@ -49,9 +84,11 @@ describe('a journal that was written before some fields were', () => {
   ])('is opened from %s, and the policy that it was written under is no change', async (_, history) => {
     const kernel = await open(history)
     const before = kernel.runners.get(scope)?.position
-    const runner = kernel.scope(scope, { capacity: 2, unclaimedExpiryMs: 30_000 })
+    // Lower ranks did not age then.
+    const then = { capacity: 2, unclaimedExpiryMs: 30_000, maxRankDeferralMs: null }
+    const runner = kernel.scope(scope, then)
     expect(runner.position).toBe(before)
-    expect(runner.context.policy).toEqual(parsePolicy({ capacity: 2, unclaimedExpiryMs: 30_000 }))
+    expect(runner.context.policy).toEqual(parsePolicy(then))
     await kernel.close(0)
   })
 

@@ -2,6 +2,7 @@ import Bottleneck from 'bottleneck'
 import PQueue from 'p-queue'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { makeProvider, type RuleSpec } from '../../src/emulator/index.ts'
+import type { VisibleRefusal } from '../../src/simulation/answers.ts'
 import { type Contender, type Ground, priorityRankOf } from '../../src/simulation/arena/ground.ts'
 import {
   bottleneckReservoir,
@@ -18,7 +19,7 @@ import { sequenceOf } from '../../src/simulation/arena/size.ts'
 import { startTraffic } from '../../src/simulation/arena/traffic.ts'
 import { sdkRetries } from '../../src/simulation/schedulers.ts'
 import { Timeline } from '../../src/simulation/timeline.ts'
-import { type VisibleRefusal, World } from '../../src/simulation/world.ts'
+import { World } from '../../src/simulation/world.ts'
 import { callsAt, tinyScenario, workers } from './tiny.ts'
 
 afterEach(() => {

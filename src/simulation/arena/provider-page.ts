@@ -8,13 +8,17 @@ export interface ProviderPage {
   readonly requestsPerMinute: number | null
 }
 
-/** The least of the limits that the rules name, per dimension: of a ramp, the tier that it climbs to. */
+/** The least of the limits that the rules name, per dimension: of a ramp the tier, of a change what held first. */
 export const pageOf = ({ provider }: Scenario): ProviderPage => {
   const input: number[] = []
   const output: number[] = []
   const requests: number[] = []
   for (const rule of provider.rules) {
     if ('inputTokensPerMinute' in rule) input.push(rule.inputTokensPerMinute)
+    if (rule.rule === 'changing-bucket') input.push(rule.changes[0]!.inputTokensPerMinute)
+    if (rule.rule === 'token-window') {
+      input.push(Math.floor((rule.inputTokensPerWindow * 60_000) / (rule.windowMs ?? 60_000)))
+    }
     if ('tierTokensPerMinute' in rule) input.push(rule.tierTokensPerMinute)
     if ('outputTokensPerMinute' in rule) output.push(rule.outputTokensPerMinute)
     if ('requestsPerMinute' in rule) requests.push(rule.requestsPerMinute)

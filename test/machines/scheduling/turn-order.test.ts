@@ -220,11 +220,18 @@ describe('a principal', () => {
     expect(order(draft, 4)).toEqual(['a0', 'b0', 'a1', 'b1'])
   })
 
-  it('of whom nobody knows leaves nothing', () => {
+  it('that is not known has no place in flight to leave', () => {
     const draft = backlog({})
-    leaveBacklog(draft, 'ghost')
     leaveFlight(draft, 'ghost')
     expect(HashMap.size(draft.principals)).toBe(0)
+  })
+
+  it('without a backlog cannot leave one: that breaks a rule', () => {
+    const draft = backlog({ a: [60] })
+    const problem = (name: string) => `principal ${name} leaves a backlog that it does not have`
+    expect(() => leaveBacklog(draft, 'ghost')).toThrow(problem('ghost'))
+    order(draft, 1)
+    expect(() => leaveBacklog(draft, 'a')).toThrow(problem('a'))
   })
 
   it('is forgotten when it neither waits nor runs', () => {

@@ -1,6 +1,6 @@
 import { HashMap } from 'effect'
 import { useMemo } from 'react'
-import { providerScope, type ScopeContext, waitReason } from '../../../../machines/index.ts'
+import { type ScopeContext, scopeChart, waitReason } from '../../../../machines/index.ts'
 import { scopeStatus } from '../../../../src/host/scope-facts.ts'
 import { activeStates, type Chart, type ChartEdge, chartOf } from '../../../chart.ts'
 import { useInspection } from '../hooks/inspection.ts'
@@ -9,7 +9,7 @@ import { ChartView } from './Chart.tsx'
 import { CallLink, Empty, Fact, GatePill, LaneMark, StatePill } from './parts.tsx'
 
 /** From the machine that runs, nothing drawn by hand. */
-const chart = chartOf(providerScope.config)
+const chart = chartOf(scopeChart.config)
 
 const Statechart = () => {
   const { track, index } = useInspection()

@@ -10,7 +10,7 @@
  * last. A `failed` handler obeys a stated wait and else retries 5 times at 1, 2, 4, 8, 8 s.
  */
 import type { Timeline } from '../../timeline.ts'
-import type { SimulatedCall } from '../../world.ts'
+import { estimateOf, type SimulatedCall } from '../../world.ts'
 import type { Contender } from '../ground.ts'
 import { pageOf } from '../provider-page.ts'
 import type { Scenario } from '../scenario.ts'
@@ -45,7 +45,7 @@ export const limitersFor = (scenario: Scenario): ReadonlyArray<LimiterSetting> =
         ]
   const { concurrency } = scenario.provider
   return [
-    ...reservoir(inputTokensPerMinute, ({ inputTokens }) => inputTokens),
+    ...reservoir(inputTokensPerMinute, estimateOf),
     ...reservoir(outputTokensPerMinute, ({ outputTokens }) => outputTokens),
     ...reservoir(requestsPerMinute, () => 1),
     ...(concurrency === null ? [] : [{ reservoir: null, maxConcurrent: concurrency, weightOf: () => 1 }]),

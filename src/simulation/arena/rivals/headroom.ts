@@ -10,7 +10,8 @@
  * `headroomTold` begins with the limits of the provider's page, and believes a burst of one minute.
  */
 import type { LimitFact } from '../../../emulator/index.ts'
-import type { Scheduler, SimulatedCall, VisibleRefusal } from '../../world.ts'
+import type { VisibleRefusal } from '../../answers.ts'
+import { estimateOf, type Scheduler, type SimulatedCall } from '../../world.ts'
 import { type Contender, type Ground, priorityRankOf } from '../ground.ts'
 import { pageOf } from '../provider-page.ts'
 import { LearntBucket } from './learnt-bucket.ts'
@@ -39,8 +40,14 @@ class Headroom implements Scheduler {
   /** Input tokens of the largest primary seen that a bucket can hold. */
   #largestPrimary = 0
   #pause: Pause = { untilMs: 0, sizeTokens: 0, doublings: 0 }
+  /** Of refused calls, until when they were told to wait. */
+  readonly #notBeforeMs = new Map<string, number>()
   /** Everything waits until then. */
   #closedUntilMs = 0
+  /** Output of the largest answer to a primary seen, and of the answers that are being written, tokens. */
+  #largestOutput = 0
+  #flyingOutput = 0
+  #headersSeen = false
   #inFlight = 0
   #places: number
   #placesGrowAtMs = Number.POSITIVE_INFINITY
@@ -57,7 +64,8 @@ class Headroom implements Scheduler {
 
   submit(call: SimulatedCall): void {
     if (call.lane === 'primary') {
-      this.#largestPrimary = Math.max(this.#largestPrimary, call.inputTokens)
+      this.#largestPrimary = Math.max(this.#largestPrimary, estimateOf(call))
+      this.#largestOutput = Math.max(this.#largestOutput, call.outputTokens)
       const rank = priorityRankOf(call)
       const place = this.#primaries.findIndex((other) => priorityRankOf(other) > rank)
       this.#primaries.splice(place < 0 ? this.#primaries.length : place, 0, call)
@@ -97,10 +105,15 @@ class Headroom implements Scheduler {
 
   /** When the call is thought to fit, ms; not before now. */
   #goesAtMs(call: SimulatedCall, nowMs: number): number {
-    const { inputTokens } = call
+    const inputTokens = estimateOf(call)
     if (nowMs < this.#closedUntilMs) return this.#closedUntilMs
+    const notBeforeMs = this.#notBeforeMs.get(call.id) ?? 0
+    if (nowMs < notBeforeMs) return notBeforeMs
     if (nowMs < this.#pause.untilMs && inputTokens >= this.#pause.sizeTokens) return this.#pause.untilMs
-    const doors = Math.max(this.#requests.holdsAtMs(1, nowMs), this.#output.holdsAtMs(1, nowMs))
+    const request = this.#requests.holdsAtMs(1, nowMs)
+    const outputRoom =
+      call.lane === 'primary' ? 1 : this.#flyingOutput + call.outputTokens + this.#largestOutput
+    const doors = Math.max(request, this.#output.holdsAtMs(outputRoom, nowMs))
     if (call.lane === 'primary') return Math.max(doors, this.#input.holdsAtMs(inputTokens, nowMs))
     if (!this.#input.known) return this.#primaries.length === 0 ? doors : nowMs + lookAgainMs
     const room = Math.min(this.#largestPrimary, Math.max(0, this.#input.burst - inputTokens))
@@ -119,25 +132,33 @@ class Headroom implements Scheduler {
 
   #send(call: SimulatedCall): void {
     const { world } = this.#ground
+    if (world.isOver(call.id)) return
     const sentAtMs = this.#nowMs
+    const inputTokens = estimateOf(call)
     this.#inFlight += 1
-    this.#input.take(call.inputTokens, sentAtMs)
+    this.#input.take(inputTokens, sentAtMs)
     this.#requests.take(1, sentAtMs)
+    this.#flyingOutput += call.outputTokens
     world.dispatch(call, {
       accepted: (limits) => {
-        if (call.inputTokens >= this.#pause.sizeTokens) this.#pause.doublings = 0
-        this.#input.accepted(call.inputTokens, sentAtMs)
+        this.#notBeforeMs.delete(call.id)
+        if (inputTokens >= this.#pause.sizeTokens) this.#pause.doublings = 0
+        this.#input.accepted(inputTokens, sentAtMs)
         this.#read(limits)
         this.#drain()
       },
       completed: () => {
         this.#inFlight -= 1
+        this.#flyingOutput -= call.outputTokens
+        // The usage says what it was; headers have said so already.
+        if (!this.#headersSeen) this.#input.take(call.inputTokens - inputTokens, this.#nowMs)
         this.#output.take(call.outputTokens, this.#nowMs)
         this.#drain()
       },
       refused: (refusal) => {
         this.#inFlight -= 1
-        this.#input.giveBack(call.inputTokens, this.#nowMs)
+        this.#flyingOutput -= call.outputTokens
+        this.#input.giveBack(inputTokens, this.#nowMs)
         this.#requests.giveBack(1, this.#nowMs)
         this.#learn(call, refusal)
         this.#drain()
@@ -146,6 +167,7 @@ class Headroom implements Scheduler {
   }
 
   #read(limits: ReadonlyArray<LimitFact>): void {
+    if (limits.length > 0) this.#headersSeen = true
     for (const fact of limits) {
       if (fact.dimension === 'input-tokens-per-minute') this.#input.read(fact, this.#nowMs)
       else if (fact.dimension === 'requests-per-minute') this.#requests.read(fact, this.#nowMs)
@@ -156,41 +178,46 @@ class Headroom implements Scheduler {
 
   #learn(call: SimulatedCall, refusal: VisibleRefusal): void {
     const nowMs = this.#nowMs
+    const inputTokens = estimateOf(call)
     if (refusal.permanent) {
-      if (call.inputTokens >= this.#largestPrimary) this.#largestPrimary = this.#largestWaiting()
+      if (inputTokens >= this.#largestPrimary) this.#largestPrimary = this.#largestWaiting()
       return this.#ground.world.end(call.id, true)
     }
     const line = call.lane === 'primary' ? this.#primaries : this.#auxiliaries
     line.unshift(call)
     if (refusal.currentLimit !== undefined) this.#input.stated(refusal.currentLimit)
     const { kind, retryAfterMs } = refusal
+    // A stated wait is met even where the bucket believes otherwise: headers lag and lie.
+    this.#notBeforeMs.set(call.id, nowMs + Math.max(1, retryAfterMs ?? 0))
     if (kind === 'concurrency') {
       this.#places = Math.max(1, this.#inFlight)
       this.#placesGrowAtMs = nowMs + placesGrowMs
       return
     }
-    const ofSize = kind === 'input-tokens-per-minute' || kind === 'acceleration'
+    // A plain 429 is taken for the most common limit.
+    const ofTokens = kind === 'input-tokens-per-minute' || kind === 'unknown-rate-limit'
+    const ofSize = ofTokens || kind === 'acceleration'
     if (retryAfterMs !== null) {
-      if (ofSize) this.#input.waits(call.inputTokens, retryAfterMs, nowMs)
+      if (ofSize) this.#input.waits(inputTokens, retryAfterMs, nowMs)
       else this.#closedUntilMs = Math.max(this.#closedUntilMs, nowMs + retryAfterMs)
-      if (!ofSize || this.#input.known) return
+      return
     }
     // A ceiling that moves is no bucket: nothing is learnt of it.
-    if (kind === 'input-tokens-per-minute') this.#input.refused(call.inputTokens, nowMs)
-    this.#holdBack(ofSize ? call.inputTokens : 0, retryAfterMs, nowMs)
+    if (ofTokens) this.#input.refused(inputTokens, nowMs)
+    this.#holdBack(ofSize ? inputTokens : 0, nowMs)
   }
 
-  #holdBack(sizeTokens: number, statedMs: number | null, nowMs: number): void {
+  #holdBack(sizeTokens: number, nowMs: number): void {
     const pause = this.#pause
     const backoffMs = Math.min(mostPauseMs, firstPauseMs * 2 ** Math.min(10, pause.doublings))
     pause.sizeTokens = nowMs < pause.untilMs ? Math.min(pause.sizeTokens, sizeTokens) : sizeTokens
-    if (statedMs === null) pause.doublings += 1
-    pause.untilMs = nowMs + (statedMs ?? backoffMs * (1 - 0.25 * this.#ground.random()))
+    pause.doublings += 1
+    pause.untilMs = nowMs + backoffMs * (1 - 0.25 * this.#ground.random())
   }
 
   /** A call that no bucket holds is nothing to keep room for. */
   #largestWaiting(): number {
-    return this.#primaries.reduce((most, { inputTokens }) => Math.max(most, inputTokens), 0)
+    return this.#primaries.reduce((most, call) => Math.max(most, estimateOf(call)), 0)
   }
 }
 

@@ -64,7 +64,7 @@ export class LearntBucket {
     this.#perMs = limit / minuteMs
     this.#level = remaining
     this.#atMs = nowMs
-    this.#burst = Math.max(1, remaining + (resetAtMs - nowMs) * this.#perMs)
+    this.#burst = Math.max(1, remaining + Math.max(0, resetAtMs - nowMs) * this.#perMs)
   }
 
   /** A limit per minute, of a page or a refusal: a burst of one minute is assumed, and a full start. */
