@@ -17,7 +17,7 @@ import {
 } from './auxiliary-choice.ts'
 import { isReady, seqOf, served } from './fairness.ts'
 import { grant } from './grant.ts'
-import { forecastOf } from './planner.ts'
+import { forecastOf, primaryVerdict } from './planner.ts'
 import { standingRank } from './primary-order.ts'
 import { frontCalls, takeTurn } from './turns.ts'
 
@@ -94,7 +94,9 @@ export const passPrimaries = (draft: Draft): void => {
   }
 }
 
+/** Only what is believed depends on size: a wait, a budget or a pause of the head is in everybody's way. */
 const passSmaller = (draft: Draft, head: Waiting): void => {
+  if (primaryVerdict(draft, head).tryAtMs <= draft.at) return
   const byMs = promisedBy(draft, head)
   for (const waiting of primariesBehind(draft, head)) {
     if (draft.counts.places >= capacityOf(draft)) return
