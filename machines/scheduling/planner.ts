@@ -91,6 +91,8 @@ const judged = (context: ScopeContext, waiting: Waiting, reserve: number, ambiti
   const held = context.belief
   if (belief.isSilent(held)) return { tryAtMs: at, probe: false }
   const statedMs = belief.statedUntil(held, inputTokens, at)
+  if (waiting.attempts > 0 && statedMs > at) return { tryAtMs: statedMs, probe: false }
+  if (waiting.attempts > 0 && belief.isPromised(held, inputTokens, at)) return { tryAtMs: at, probe: false }
   const trust = Math.max(ambition, trustOf(held, lane))
   let fitsMs = belief.forecast(held, inputTokens, at, trust)
   // Room is kept by the best guess: where that is wrong, it is the room that suffers.

@@ -59,7 +59,7 @@ const BeliefSchema = Schema.Struct({
   sentTokens: amount,
   limit: LayerSchema,
   acceleration: LayerSchema,
-  statedWaits: Schema.Array(Schema.Struct({ tokens, untilMs: timeMs })).check(atMost(4)),
+  statedWaits: Schema.Array(Schema.Struct({ tokens, toldAtMs: timeMs, untilMs: timeMs })).check(atMost(4)),
   refusal: Schema.NullOr(
     Schema.Struct({
       atMs: timeMs,

@@ -30,6 +30,8 @@ export type LayerName = (typeof layerNames)[number]
 /** The provider stated that calls of at least this size are refused until then. */
 export interface StatedWait {
   readonly tokens: number
+  /** When it said so, epoch milliseconds. */
+  readonly toldAtMs: number
   /** Epoch milliseconds. */
   readonly untilMs: number
 }
@@ -166,7 +168,7 @@ export const accepted = (belief: Belief, { tokens, dispatchedAtMs, atMs }: Dispa
     acceleration: names.includes('acceleration')
       ? acceptedBy(belief.acceleration, { ...answer, late: isLate(belief.acceleration, dispatchedAtMs) })
       : belief.acceleration,
-    statedWaits: belief.statedWaits.filter((wait) => wait.tokens > tokens && wait.untilMs > atMs),
+    statedWaits: belief.statedWaits.filter((wait) => wait.tokens > tokens && wait.untilMs + promiseMs > atMs),
     acceptedAtMs: atMs,
     // What was risked is answered.
     riskedAtMs: dispatchedAtMs >= belief.riskedAtMs ? 0 : belief.riskedAtMs,
@@ -271,7 +273,11 @@ const statedBy = ({ statedWaits }: Belief, { tokens, atMs }: Dispatch, { kind, r
   if (retryAfterMs === null) return statedWaits
   const forAll =
     kind === 'unknown-rate-limit' && statedWaits.some((one) => one.tokens > tokens && one.untilMs > atMs)
-  return withWait(statedWaits, { tokens: forAll ? 0 : tokens, untilMs: atMs + retryAfterMs }, atMs)
+  return withWait(
+    statedWaits,
+    { tokens: forAll ? 0 : tokens, toldAtMs: atMs, untilMs: atMs + retryAfterMs },
+    atMs,
+  )
 }
 
 /** Waits bound calls of their size and larger; what a longer wait for a smaller call says already is left out. */
@@ -292,6 +298,19 @@ export const read = (belief: Belief, reading: LimitReading, atMs: number): Belie
   ...belief,
   limit: { ...belief.limit, bucket: bucket.readBy(belief.limit.bucket, reading, atMs) },
 })
+
+/** So long after a stated wait its word stands: the call that was told goes, whatever is believed. */
+const promiseMs = 5_000
+
+/** Whether the provider stated that a call of this size fits by now; what is sent meanwhile voids its word. */
+export const isPromised = ({ statedWaits, charges }: Belief, tokens: number, atMs: number): boolean =>
+  statedWaits.some(
+    (wait) =>
+      tokens === wait.tokens &&
+      wait.untilMs <= atMs &&
+      atMs < wait.untilMs + promiseMs &&
+      sentBetween(charges, wait.toldAtMs, atMs) === 0,
+  )
 
 /** Until when the provider stated that a call of this size is refused, epoch milliseconds; `atMs` when it did not. */
 export const statedUntil = ({ statedWaits }: Belief, tokens: number, atMs: number): number => {
