@@ -86,6 +86,12 @@ export class ScopeRunner implements PermitOwner {
   /** Position of the newest entry, 0 before the first. */
   position = 0
   entriesSinceCheckpoint = 0
+  /** Position of the first entry that no durable checkpoint stands for; null when there is none. */
+  uncoveredFrom: number | null = null
+  /** Rises with every use: the least recently used leave memory first. */
+  usedAt = 0
+  /** Whoever goes on for it, once it has left memory. */
+  #successor: (() => ScopeRunner) | null = null
 
   constructor(name: string, actor: Actor<typeof providerScope>, ports: RunnerPorts) {
     this.name = name
@@ -97,6 +103,7 @@ export class ScopeRunner implements PermitOwner {
   }
 
   get context(): ScopeContext {
+    if (this.#successor !== null) return this.#successor().context
     return this.#actor.getSnapshot().context.scope
   }
 
@@ -110,6 +117,19 @@ export class ScopeRunner implements PermitOwner {
     return counts.primaryWaiting + counts.auxiliaryWaiting + counts.primaryInFlight + counts.auxiliaryInFlight
   }
 
+  /** Nothing waits, runs, is due, or is held by anybody: what there is to know of it is in its snapshot. */
+  get isResting(): boolean {
+    const isHeld = this.#permits.size > 0 || this.#waiters.size > 0
+    return this.#failure === null && !isHeld && restsIn(this.context)
+  }
+
+  /** It leaves memory: its journal has a checkpoint of it as it is. Who still has it is served by `successor`. */
+  rest(successor: () => ScopeRunner): void {
+    this.#alarm.stop()
+    this.#actor.stop()
+    this.#successor = successor
+  }
+
   /** Permits that somebody holds and has not settled. */
   get openPermits(): number {
     return this.#permits.size - this.#kept.size
@@ -117,6 +137,7 @@ export class ScopeRunner implements PermitOwner {
 
   /** Asks for a permit. The waiter hears exactly once, unless the call is withdrawn first. */
   submit(call: Call, waiter: Waiter): void {
+    if (this.#successor !== null) return this.#successor().submit(call, waiter)
     if (this.#failure !== null) return waiter.refused(scopeFailed(this.name, call.id, this.#failure))
     if (this.#refusing) return waiter.refused(hostClosed(this.name, call.id))
     const kept = this.#kept.get(call.id)
@@ -137,6 +158,7 @@ export class ScopeRunner implements PermitOwner {
 
   /** The owner no longer wants it. A permit on its way is taken back; one that is used gets `reason` on its signal. */
   withdraw(callId: string, reason: unknown): void {
+    if (this.#successor !== null) return this.#successor().withdraw(callId, reason)
     const kept = this.#kept.get(callId)
     if (kept !== undefined) {
       this.#kept.delete(callId)
@@ -162,6 +184,7 @@ export class ScopeRunner implements PermitOwner {
 
   /** Somebody other than its owner takes the call away: its owner hears of it. */
   takeAway(callId: string): void {
+    if (this.#successor !== null) return this.#successor().takeAway(callId)
     const waiter = this.#waiters.get(callId)
     const error = withdrawn(this.name, callId)
     this.withdraw(callId, error)
@@ -214,6 +237,7 @@ export class ScopeRunner implements PermitOwner {
 
   /** Takes an event in. Answers its position in the journal, or null when the scope has stopped. */
   tell(fact: Unstamped<ScopeEvent>): number | null {
+    if (this.#successor !== null) return this.#successor().tell(fact)
     if (this.#failure !== null || this.#closed) return null
     const event = { ...fact, at: this.#ports.clock.now() } as ScopeEvent
     this.#actor.send(event)
@@ -227,6 +251,7 @@ export class ScopeRunner implements PermitOwner {
       return null
     }
     this.entriesSinceCheckpoint += 1
+    this.uncoveredFrom ??= this.position
     const { position } = this
     if (this.#ports.isObserved()) {
       const observation = { scope: this.name, position, event, decisions, episode }
@@ -332,6 +357,13 @@ export class ScopeRunner implements PermitOwner {
     return wakeAt(this.context)
   }
 }
+
+/** Whether nothing in a scope waits, runs or is due: what time alone still does to it, its next event finds done. */
+export const restsIn = (context: ScopeContext): boolean =>
+  HashMap.isEmpty(context.waiting) &&
+  HashMap.isEmpty(context.inFlight) &&
+  HashMap.isEmpty(context.turns) &&
+  (context.state === 'idle' || context.state === 'settled')
 
 /** A scope's actor that goes on from what the scope knows. Started, so that it can be fed. */
 export const startScope = (name: string, live = contextFrom(name)): Actor<typeof providerScope> => {
