@@ -110,7 +110,7 @@ const nowLines = (context: ScopeContext, callId: string): ReadonlyArray<string> 
     waiting.unclaimedUntilMs === null
       ? []
       : [
-          `${time} nobody has come back for it since its host restarted; it expires at ${clockTime(waiting.unclaimedUntilMs)}`,
+          `${time} nobody has asked for it since it went back to its place; it expires at ${clockTime(waiting.unclaimedUntilMs)}`,
         ]
   const fit = fitOf(context, waiting)
   return [

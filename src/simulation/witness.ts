@@ -69,7 +69,8 @@ export class Witness {
       }
       case 'call.settled':
         // What becomes of a refused or preempted call shows in the decision that follows, or in its absence.
-        if (account?.standing === 'in flight') accounts.change(account, { standing: 'settling' })
+        if (account?.standing === 'in flight')
+          accounts.change(account, { standing: 'settling', orphan: event.owner === 'away' })
         return
       case 'call.dispatched':
       case 'call.accepted':
@@ -106,8 +107,10 @@ export class Witness {
       case 'release':
         return this.#grant(account, decision)
       case 'defer': {
-        const returns = account.returns + (account.standing === 'settling' ? 1 : 0)
-        this.#accounts.change(account, { standing: 'waiting', returns, orphan: reason === 'recovered' })
+        const isBack = account.standing === 'settling'
+        const returns = account.returns + (isBack ? 1 : 0)
+        const orphan = reason === 'recovered' || (isBack && account.orphan)
+        this.#accounts.change(account, { standing: 'waiting', returns, orphan })
         return
       }
       case 'reject':

@@ -67,4 +67,4 @@ export const decisions = (seen: ReadonlyArray<Observation>): ReadonlyArray<Decis
 export const submitted = (seen: ReadonlyArray<Observation>) =>
   seen.flatMap(({ event }) => (event.type === 'call.submitted' ? [event.call] : []))
 export const dispatches = (seen: ReadonlyArray<Observation>): number =>
-  seen.filter(({ event }) => event.type === 'call.dispatched').length
+  seen.flatMap(({ decisions }) => decisions.filter(({ dispatched }) => dispatched === true)).length

@@ -75,7 +75,7 @@ describe('a waiting call', () => {
     await using second = await openHost({ journal: path, clock: bench.clock })
     const lines = (await second.explain('asked'))?.lines ?? []
     expect(lines.at(-2)).toMatch(
-      /^22:13:20.001 nobody has come back for it since its host restarted; it expires at 22:23:20.001$/,
+      /^22:13:20.001 nobody has asked for it since it went back to its place; it expires at 22:23:20.001$/,
     )
     expect((await second.explain('running'))?.lines.at(-1)).toContain('it was running when its host died')
   })
