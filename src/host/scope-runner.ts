@@ -22,6 +22,7 @@ import {
 } from '../../machines/index.ts'
 import type { Clock } from '../clock.ts'
 import { Alarm } from './alarm.ts'
+import { providerLimits } from './door.ts'
 import {
   type AdmissionError,
   duplicateCall,
@@ -85,6 +86,8 @@ export class ScopeRunner implements PermitOwner {
   #successor: (() => ScopeRunner) | null = null
   /** Results and errors at which a reader of usage or evidence threw. */
   readerFailures = 0
+  /** Values that a provider stated and that were out of range: brought into it, or left out. */
+  correctedValues = 0
 
   constructor(name: string, actor: Actor<typeof providerScope>, ports: RunnerPorts) {
     this.name = name
@@ -126,6 +129,10 @@ export class ScopeRunner implements PermitOwner {
   /** Permits that somebody holds and has not settled. */
   get openPermits(): number {
     return this.#permits.size
+  }
+
+  get clock(): Clock {
+    return this.#ports.clock
   }
 
   get hold(): ProcessHold {
@@ -264,8 +271,11 @@ export class ScopeRunner implements PermitOwner {
     this.tell({ type: 'call.settled', callId, outcome: 'cancelled', ...(isLate ? { late: true } : {}) })
   }
 
+  /** Limits that a provider's headers show. What is out of range is corrected and counted. */
   learn(limits: ReadonlyArray<LimitReading>): void {
-    if (limits.length > 0) this.tell({ type: 'provider.evidence', limits })
+    const { value, corrections } = providerLimits(limits)
+    this.correctedValues += corrections
+    if (value.length > 0) this.tell({ type: 'provider.evidence', limits: value })
   }
 
   changePolicy(policy: Policy): void {

@@ -128,7 +128,7 @@ const effectRun = <A, E, R>(
   Effect.flatMap(Effect.context<R>(), (context) =>
     Effect.callback<A, E | AdmissionError>((resume) => {
       const ambient = currentAmbient()
-      const call = callOf(request, runner.name, ambient)
+      const call = callOf(request, runner.name, ambient, runner.clock)
       const { id: callId, priorityClass } = call
       const permitted = insidePermit(ambient, { scope: runner.name, callId, priorityClass })
       let fiber: Fiber.Fiber<A, E> | null = null
@@ -165,7 +165,7 @@ const effectRun = <A, E, R>(
 
 const effectAdmit = (runner: ScopeRunner, request: CallRequest): Effect.Effect<Permit, AdmissionError> =>
   Effect.callback((resume) => {
-    const call = callOf(request, runner.name, currentAmbient())
+    const call = callOf(request, runner.name, currentAmbient(), runner.clock)
     let permit: Permit | null = null
     const applicant: Applicant = {
       granted: (granted) => {
