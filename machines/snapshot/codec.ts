@@ -9,16 +9,16 @@ import { names } from '../collections/ring.ts'
 import { meterNames } from '../limits/budget.ts'
 import type { Ramp } from '../limits/ramp.ts'
 import { encodeQos, restoreQos } from '../limits/shed-limits.ts'
-import { priorityClasses } from '../model/call.ts'
+import { lanes, priorityClasses } from '../model/call.ts'
 import { evidenceKinds } from '../model/evidence.ts'
 import { decodeOrThrow, InvalidInput } from '../model/invalid.ts'
 import { type Policy, restorePolicy } from '../model/policy.ts'
 import { reorderPrimaries } from '../scheduling/primary-order.ts'
-import { emptyContext, noCounters, type ScopeContext } from '../state/context.ts'
+import { emptyContext, type InFlight, lookup, noCounters, type ScopeContext } from '../state/context.ts'
 import { draftOf } from '../state/draft.ts'
 import { type EncodedScope, snapshotVersion } from './encoded.ts'
 import { decodeRamp } from './ramp-schema.ts'
-import { restoreFlights, restorePrincipals, restoreWaiting } from './restore.ts'
+import { byGrant, restoreFlights, restorePrincipals, restoreWaiting } from './restore.ts'
 import { checkInFlight, checkPairs, checkWaiting } from './rows.ts'
 
 const byKey = <T>(map: HashMap.HashMap<string, T>): Array<readonly [string, T]> =>
@@ -36,6 +36,26 @@ const ordered = <Key extends string, T>(
   return result
 }
 
+/**
+ * The order of grants, for timeouts, where times and places do not tell it: several of one event share
+ * their time. Of one call that was granted twice in it the foremost place counts.
+ */
+export const grantOrder = ({ grants, inFlight }: ScopeContext): Pick<EncodedScope, 'granted'> => {
+  const ids = new Set<string>()
+  for (const lane of lanes) {
+    for (const { id, grantedAt } of toArray(grants[lane])) {
+      if (lookup(inFlight, id)?.grantedAt === grantedAt) ids.add(id)
+    }
+  }
+  const granted = [...ids]
+  const flights = granted.map((id) => lookup(inFlight, id) as InFlight)
+  const isKnown = lanes.every((lane) => {
+    const own = flights.filter(({ call }) => call.lane === lane)
+    return own.every((flight, index) => index === 0 || byGrant(own[index - 1]!, flight) < 0)
+  })
+  return isKnown ? {} : { granted }
+}
+
 /** The snapshot of a scope, as JSON values. O(n log n) in its calls. */
 export const encodeScope = (context: ScopeContext): EncodedScope => ({
   version: snapshotVersion,
@@ -48,6 +68,7 @@ export const encodeScope = (context: ScopeContext): EncodedScope => ({
   nextSeq: context.nextSeq,
   waiting: bySeq(HashMap.values(context.waiting)),
   inFlight: bySeq(HashMap.values(context.inFlight)),
+  ...grantOrder(context),
   principals: byKey(context.principals).map(([name, { deficitTokens, servedAt }]) => [
     name,
     { deficitTokens, servedAt },
@@ -168,7 +189,7 @@ export const decodeScope = (input: unknown): ScopeContext => {
   } satisfies Partial<ScopeContext>)
   restoreWaiting(draft, encoded.waiting)
   restorePrincipals(draft, encoded)
-  restoreFlights(draft, encoded.inFlight)
+  restoreFlights(draft, encoded.inFlight, encoded.granted)
   if (policy.qos !== null) {
     const calls = [...encoded.waiting, ...encoded.inFlight].map(({ call }) => call)
     draft.qos = restoreQos(encoded.qos, calls)

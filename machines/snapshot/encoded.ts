@@ -28,6 +28,8 @@ export interface EncodedScope {
   readonly nextSeq: number
   readonly waiting: ReadonlyArray<Waiting>
   readonly inFlight: ReadonlyArray<InFlight>
+  /** Ids in flight in the order of their grants, where times and places do not tell it. */
+  readonly granted?: ReadonlyArray<string>
   readonly principals: Pairs<{ readonly deficitTokens: number; readonly servedAt: number }>
   readonly ring: ReadonlyArray<string>
   readonly bypass: ScopeContext['bypass']
