@@ -123,7 +123,7 @@ const wholeClock = (clock: Clock): Clock => {
   return {
     now: () => {
       const shownMs = Math.floor(clock.now())
-      if (shownMs >= 0 && shownMs <= maxEpochMs) lastMs = shownMs
+      if (Math.abs(shownMs) <= maxEpochMs) lastMs = shownMs
       return lastMs
     },
     after: (ms, fn) => clock.after(ms, fn),

@@ -72,7 +72,8 @@ export class Kernel {
 
   /**
    * Opens over a journal and takes up what is live in it; a scope at rest comes when it is asked for.
-   * Fails closed on history that it cannot read.
+   * A scope whose history cannot be gone on from fails alone (`failures`). Rejects with the journal's
+   * error where its rows cannot be read.
    */
   static async open(options: KernelOptions): Promise<Kernel> {
     const { journal, journalPath, clock, scopesInMemory = defaultScopesInMemory } = options
@@ -103,6 +104,14 @@ export class Kernel {
     return this.#runners
   }
 
+  /** Scopes that have stopped, and why, by name. Those of the journal's own failure are not among them. */
+  get failures(): ReadonlyMap<string, unknown> {
+    const failed = [...this.#runners.values()].filter(
+      ({ failure }) => failure !== null && failure !== this.failure,
+    )
+    return new Map(failed.map(({ name, failure }) => [name, failure]))
+  }
+
   /** The runner of a scope, made when it is new. A policy that differs from the one in force replaces it. */
   scope(name: string, policy?: PolicyInput): ScopeRunner {
     const runner = this.#runners.get(name) ?? this.#begin(name)
@@ -122,15 +131,19 @@ export class Kernel {
 
   /**
    * Drops a scope from memory, snapshot and journal; what comes under its name later begins anew.
-   * Answers false, and changes nothing, while anything in it waits, runs, is due or is held. Rejects
+   * Answers false, and changes nothing, while anything in it waits, runs, is due or is held; one that has failed goes at once. Rejects
    * with the journal's failure.
    */
   async forget(name: string): Promise<boolean> {
     const runner = this.#runners.get(name)
-    if (runner !== undefined && !runner.isResting) return false
+    if (runner !== undefined && !runner.isResting && runner.failure === null) return false
     // A checkpoint that is under way would come after the forgetting.
     await this.#checkpoints.get(name)
-    if (this.#runners.get(name) !== runner || (runner !== undefined && !runner.isResting)) return false
+    if (
+      this.#runners.get(name) !== runner ||
+      (runner !== undefined && !runner.isResting && runner.failure === null)
+    )
+      return false
     runner?.rest(() => this.scope(name))
     this.#runners.delete(name)
     const forgotten = this.#journal.forget(name).finally(() => this.#forgetting.delete(name))
@@ -149,6 +162,8 @@ export class Kernel {
   checkpoint(runner: ScopeRunner): Promise<void> {
     const running = this.#checkpoints.get(runner.name)
     if (running !== undefined) return running
+    // What it knows is not what its history says.
+    if (runner.failure !== null) return Promise.resolve()
     runner.entriesSinceCheckpoint = 0
     const { context, name, position } = runner
     const rest = restsIn(context) ? { resting: true } : {}
@@ -182,7 +197,8 @@ export class Kernel {
     if (graceMs > 0) await this.#permitsSettled(graceMs)
     for (const runner of this.#runners.values()) runner.close()
     if (this.#outbox.failure === null) {
-      await Promise.all([...this.#runners.values()].map((runner) => this.#lastCheckpoint(runner)))
+      const sound = [...this.#runners.values()].filter(({ failure }) => failure === null)
+      await Promise.all(sound.map((runner) => this.#lastCheckpoint(runner)))
       await this.#cover()
     }
     await this.#journal.close()
@@ -211,7 +227,8 @@ export class Kernel {
     const { last } = this.#outbox
     this.#coverAt = last
     const lagging = [...this.#runners.values()].filter(
-      ({ uncoveredFrom }) => uncoveredFrom !== null && uncoveredFrom <= last - coverEveryEntries,
+      ({ uncoveredFrom, failure }) =>
+        failure === null && uncoveredFrom !== null && uncoveredFrom <= last - coverEveryEntries,
     )
     await Promise.all(lagging.map((runner) => this.checkpoint(runner)))
     await this.#cover()
@@ -234,13 +251,14 @@ export class Kernel {
     })
   }
 
-  #takeUp({ scope, context, position, entries, uncoveredFrom }: Replayed): ScopeRunner {
+  #takeUp({ scope, context, position, entries, uncoveredFrom, failure }: Replayed): ScopeRunner {
     const runner = new ScopeRunner(scope, startScope(scope, context), this.#ports)
     runner.position = position
     runner.entriesSinceCheckpoint = entries
     runner.uncoveredFrom = uncoveredFrom
     this.#runners.set(scope, runner)
-    if (runner.liveCalls > 0) runner.tell({ type: 'host.recovered' })
+    if (failure !== null) runner.fail(failure)
+    else if (runner.liveCalls > 0) runner.tell({ type: 'host.recovered' })
     return runner
   }
 
@@ -255,15 +273,8 @@ export class Kernel {
   }
 
   #recall(name: string): ScopeRunner {
-    try {
-      const checkpoint = this.#forgetting.has(name) ? null : this.#journal.recall(name)
-      return this.#takeUp(checkpoint === null ? new Replayed(name) : new Replayed(name, checkpoint))
-    } catch (error) {
-      // Its history cannot be read: it fails alone, and says why to whoever asks.
-      const runner = this.#takeUp(new Replayed(name))
-      runner.fail(error)
-      return runner
-    }
+    const isOver = this.#forgetting.has(name)
+    return this.#takeUp(Replayed.from(name, () => (isOver ? null : this.#journal.recall(name))))
   }
 
   /** The least recently used of the scopes at rest leave memory. */

@@ -131,6 +131,11 @@ export class ScopeRunner implements PermitOwner {
     return this.#permits.size
   }
 
+  /** Why it has stopped; null while it runs. */
+  get failure(): unknown {
+    return this.#failure
+  }
+
   get clock(): Clock {
     return this.#ports.clock
   }

@@ -1,4 +1,5 @@
 /** Disks that fail, fill up and stall under a real host, damaged history, and clocks that jump. */
+
 import { spawnSync } from 'node:child_process'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -188,22 +189,36 @@ describe('history that cannot be read', () => {
     expect(host.status().map(({ scope }) => scope)).toEqual(['anthropic/k1/m'])
   })
 
-  it('is refused when it was decided otherwise than this version does', async () => {
+  /** The scope of that history refuses its calls and says why; another one of the same host runs. */
+  const failsAlone = async (path: string, why: object): Promise<void> => {
+    await using host = await openHost({ journal: path })
+    const failed = await host
+      .scope(key)
+      .run({ id: 'x' }, async () => 'sent')
+      .catch((error: unknown) => error)
+    expect(failed).toMatchObject({ _tag: 'ScopeFailed', scope: 'anthropic/k1/m', cause: why })
+    expect(host.kernel.failures.get('anthropic/k1/m')).toMatchObject(why)
+    await expect(host.scope('another').run({}, async () => 'sent')).resolves.toBe('sent')
+  }
+
+  it('fails its scope alone when it was decided otherwise than this version does, also the next time', async () => {
     const path = await used()
     rewrite(path, (record) => record.replace(/"decisions":.*/, '"decisions":[{"callId":"a"}]}'))
-    await expect(openHost({ journal: path })).rejects.toMatchObject({ _tag: 'ReplayDiverged', position: 2 })
+    await failsAlone(path, { _tag: 'ReplayDiverged', position: 2 })
+    await failsAlone(path, { _tag: 'ReplayDiverged', position: 2 })
+    await using host = await openHost({ journal: path })
+    expect(await host.kernel.forget('anthropic/k1/m')).toBe(true)
+    await expect(host.scope(key).run({ id: 'x' }, async () => 'sent')).resolves.toBe('sent')
   })
 
   it.each([
     '{"event":"nonsense"}',
     '{"event":{"type":7},"decisions":[]}',
     '{"event":{"type":"x"},"decisions":7}',
-  ])('is refused when a record is not what this version writes: %s', async (record) => {
+  ])('fails its scope alone when a record is not what this version writes: %s', async (record) => {
     const path = await used()
     rewrite(path, () => record)
-    await expect(openHost({ journal: path })).rejects.toThrow(
-      'row entries 2 is unreadable: not an event with its decisions',
-    )
+    await failsAlone(path, { _tag: 'JournalCorrupt', problem: 'not an event with its decisions' })
   })
 
   it('is refused when a newer version wrote it', async () => {
@@ -281,7 +296,7 @@ describe('a clock that jumps', () => {
     const second = new LaneHost(await Kernel.open({ journal, journalPath: 'memory', clock }))
     expect(second.kernel.clock.now()).toBeGreaterThanOrEqual(1_000_000)
     clock.advance(500)
-    const permit = await second.scope('later').admit({ id: 'x', deadlineAt: 1_000_000 + 600 })
+    const permit = await second.scope('later').admit({ id: 'x', deadlineAt: clock.now() + 100 })
     clock.advance(200)
     await settle()
     expect(permit.signal.aborted).toBe(true)

@@ -78,7 +78,7 @@ const name = (value: unknown): string =>
 describe.each(hostile.map((value) => [name(value), value] as const))(
   'a provider that says %s',
   (_, value) => {
-      it('as usage, its fields, evidence, their fields or limits stops nothing', async () => {
+    it('as usage, its fields, evidence, their fields or limits stops nothing', async () => {
       const bench = await opened()
       const scope = bench.host.scope('scope', { pacingMaxMs: 250 })
       const usages = [value, { inputTokens: value, outputTokens: value }, throwing]
