@@ -1,12 +1,11 @@
 /**
- * How calls ended that are no longer live, so that a call asked for again is told. A log that only
- * grows: all its versions share one table, and each sees of it what was noted up to its own length.
- * Noting costs O(1), an old version stays as it was; only one that is gone on from a second time
- * copies what it has.
+ * How ended calls ended, so that a call that is submitted again can be told. The log only grows: all its versions
+ * share one table, and each version sees the rows up to its own length. A new row costs O(1), and an old version
+ * stays as it was. When a second row is added to the same old version, that version copies its rows first.
  */
 import type { Outcome } from '../model/event.ts'
 
-/** How a call that is no longer live ended. */
+/** How an ended call ended. */
 export type Ending = Outcome | 'withdrawn' | 'rejected' | 'expired'
 
 interface Note {
@@ -46,13 +45,13 @@ const logOf = (rows: Iterable<EndingRow>): Log => {
   return log
 }
 
-/** What `rowsOf` gave of each generation. */
+/** Two generations from the rows that `rowsOf` gave of each. */
 export const endingsOf = (newer: Iterable<EndingRow>, older: Iterable<EndingRow>): Endings => ({
   newer: logOf(newer),
   older: logOf(older),
 })
 
-/** In the order in which the calls ended; one that ended twice stands there twice. */
+/** The rows in the order in which the calls ended. A call that ended twice has two rows. */
 export function* rowsOf({ table, length }: Log): Generator<EndingRow> {
   for (let index = 0; index < length; index += 1) {
     const { callId, ending } = table.notes[index]!
@@ -61,7 +60,7 @@ export function* rowsOf({ table, length }: Log): Generator<EndingRow> {
 }
 
 const noted = (log: Log, callId: string, ending: Ending): Log => {
-  // Somebody else has gone on from this version before.
+  // A row was added to this version before: the table holds a later row that this version must not see.
   const { table } = log.table.notes.length === log.length ? log : logOf(rowsOf(log))
   const length = table.notes.push({ callId, ending, before: table.newest.get(callId) ?? -1 })
   table.newest.set(callId, length - 1)

@@ -45,6 +45,18 @@ export const releaseWait = (draft: Draft): void => {
   draft.pacing = {}
 }
 
+/** No owner is left that would send as soon as its call is granted: a grant is no dispatch any more. */
+export const close = (draft: Draft, unused: ReadonlyArray<string>): void => {
+  for (const callId of unused) {
+    const flight = lookup(draft.inFlight, callId)
+    if (flight?.stage !== 'dispatched') continue
+    draft.inFlight = HashMap.set(draft.inFlight, callId, { ...flight, stage: 'admitted' })
+  }
+  draft.waiting = HashMap.map(draft.waiting, (waiting) =>
+    waiting.dispatchAtOnce ? { ...waiting, dispatchAtOnce: false } : waiting,
+  )
+}
+
 /** The host that held the permits is gone: what was not sent returns, what was sent is unknown, what waits needs its owner. */
 export const recover = (draft: Draft): void => {
   draft.nested = HashMap.empty()

@@ -102,7 +102,7 @@ const PolicySchema = Schema.Struct({
   quotas: Schema.Record(text(1, 256), integer(1, 65_536)),
   /** Auxiliaries in flight of each principal that `quotas` does not name; null: as many as there are places. */
   principalQuota: Schema.NullOr(integer(1, 65_536)),
-  /** Refuses at once, as a shared server does, what would else wait in everybody's way (`qos.ts`). Null: nothing is shed. */
+  /** Refuses at once, as a shared server does, what would else wait in everybody's way (`limits/shed-limits.ts`). Null: nothing is shed. */
   qos: Schema.NullOr(QosSchema),
 })
 

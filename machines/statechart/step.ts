@@ -46,6 +46,8 @@ const applyFact = (draft: Draft, event: ScopeEvent): void => {
     case 'foreground.changed':
       draft.foregroundActive = event.active
       return
+    case 'host.closing':
+      return facts.close(draft, event.unused)
     case 'host.recovered':
       return facts.recover(draft)
     case 'clock.woke':

@@ -1,8 +1,10 @@
 /** Where a request goes: to its own route, past admission, or through it. */
+
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Call, priorityRanks } from '../../machines/index.ts'
 import { noAmbient } from '../carrier/ambient.ts'
 import type { LaneHost } from '../host/host.ts'
+import { kernelOf } from '../host/internal.ts'
 import { callOf } from '../host/request.ts'
 import type { AskedCall } from './asked-call.ts'
 import { mayHoldJson, readBody } from './body.ts'
@@ -73,19 +75,19 @@ export class Door {
   constructor(ports: DoorPorts) {
     const { transport, estimator, counters, host } = ports
     this.#ports = ports
-    this.#places = new KeptPlaces(host.kernel.clock)
+    this.#places = new KeptPlaces(kernelOf(host).clock)
     this.#callPorts = {
       transport,
       estimator,
       counters,
       limits: new LimitReader(),
-      clock: host.kernel.clock,
+      clock: kernelOf(host).clock,
       places: this.#places,
       held: (bytes) => {
         this.#heldBytes += bytes
       },
     }
-    this.#startedAtMs = host.kernel.clock.now()
+    this.#startedAtMs = kernelOf(host).clock.now()
   }
 
   /** Never throws: one request must not be able to end the process. */
@@ -148,7 +150,7 @@ export class Door {
   }
 
   #health(response: ServerResponse): void {
-    const { failure } = this.#ports.host.kernel
+    const { failure } = kernelOf(this.#ports.host)
     if (failure !== null) return sendProblem(response, journalFailed(failure.message))
     sendJson(response, { status: this.#closing ? 'closing' : 'ok' })
   }
@@ -262,7 +264,7 @@ export class Door {
         ...(principal === null ? {} : { principal }),
         ...(lane === null ? {} : { lane }),
         ...(turnId === null ? {} : { turnId }),
-        ...(deadlineMs === null ? {} : { deadlineAt: this.#ports.host.kernel.clock.now() + deadlineMs }),
+        ...(deadlineMs === null ? {} : { deadlineAt: kernelOf(this.#ports.host).clock.now() + deadlineMs }),
       },
       scope,
       noAmbient,
@@ -280,7 +282,7 @@ export class Door {
   #lanes(): object {
     const { host, counters, upstreams, estimates } = this.#ports
     return {
-      at: host.kernel.clock.now(),
+      at: kernelOf(host).clock.now(),
       gateway: {
         startedAt: this.#startedAtMs,
         liveCalls: this.#live.size,

@@ -1,6 +1,8 @@
 /** The scopes that requests belong to, found by provider, key and model. */
+
 import { InvalidInput, type PolicyInput } from '../../machines/index.ts'
 import type { LaneHost } from '../host/host.ts'
+import { kernelOf } from '../host/internal.ts'
 import { fingerprint, scopeName } from '../host/scope-name.ts'
 import type { ScopeRunner } from '../host/scope-runner.ts'
 import type { FieldProblem } from './call-headers.ts'
@@ -32,9 +34,9 @@ export const makeScopeFinder = (
       if (before !== undefined) return before
       try {
         const name = scopeName({ provider, credential, model })
-        const { runners } = host.kernel
+        const { runners } = kernelOf(host)
         if (!runners.has(name) && runners.size >= scopesLimit) return 'too-many'
-        const runner = host.kernel.scope(name, policyOf(name))
+        const runner = kernelOf(host).scope(name, policyOf(name))
         met.set(place, runner)
         return runner
       } catch (error) {

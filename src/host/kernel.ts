@@ -38,7 +38,9 @@ export class Kernel {
   readonly #outbox: Outbox
   readonly #ports: RunnerPorts
   readonly #runners = new Map<string, ScopeRunner>()
-  readonly #observers = new Set<(observation: Observation) => void>()
+  /** With what they hear when the host has closed. */
+  readonly #observers = new Map<(observation: Observation) => void, () => void>()
+  #observerFailures = 0
   readonly #checkpoints = new Map<string, Promise<void>>()
   /** Scopes whose forgetting is not durable yet: what the journal still says of them is over. */
   readonly #forgetting = new Map<string, Promise<void>>()
@@ -49,6 +51,7 @@ export class Kernel {
   /** Settles when no snapshot is being made: one at a time, so that many scopes take no more turns than one. */
   #encoding: Promise<unknown> = Promise.resolve()
   #closing: Promise<void> | null = null
+  #hasClosed = false
 
   private constructor(journal: Journal, clock: Clock, scopesInMemory: number) {
     this.#journal = journal
@@ -63,7 +66,7 @@ export class Kernel {
       hold: new ProcessHold(clock),
       isObserved: () => this.#observers.size > 0,
       observe: (observation) => {
-        for (const observer of this.#observers) observer(observation)
+        for (const observer of this.#observers.keys()) this.#tell(() => observer(observation))
       },
       written: (runner, episodeEnded) => this.#considerCheckpoint(runner, episodeEnded),
       spread: (from, evidence) => this.#spread(from, evidence),
@@ -152,10 +155,26 @@ export class Kernel {
     return true
   }
 
-  /** Hears of every event that any scope is told from now on, once it is durable. Answers how to stop. */
-  observe(observer: (observation: Observation) => void): () => void {
-    this.#observers.add(observer)
-    return () => this.#observers.delete(observer)
+  /** Hears of every event that any scope is told from now on, once it is durable, and of the end. Answers how to stop. */
+  observe(observer: (observation: Observation) => void, ended: () => void = () => {}): () => void {
+    // Its own key, so that one function may observe twice.
+    const told = (observation: Observation) => observer(observation)
+    if (this.#hasClosed) ended()
+    else this.#observers.set(told, ended)
+    return () => this.#observers.delete(told)
+  }
+
+  /** What observers threw: it harms neither scopes nor other observers. */
+  get observerFailures(): number {
+    return this.#observerFailures
+  }
+
+  #tell(tell: () => void): void {
+    try {
+      tell()
+    } catch {
+      this.#observerFailures += 1
+    }
   }
 
   /** Writes a checkpoint of `runner` as it is now; joins one that is under way. Never holds the event loop for long. */
@@ -201,7 +220,13 @@ export class Kernel {
       await Promise.all(sound.map((runner) => this.#lastCheckpoint(runner)))
       await this.#cover()
     }
-    await this.#journal.close()
+    try {
+      await this.#journal.close()
+    } finally {
+      this.#hasClosed = true
+      for (const ended of this.#observers.values()) this.#tell(ended)
+      this.#observers.clear()
+    }
   }
 
   /** One that is under way may not hold the newest entries. */

@@ -1,4 +1,5 @@
 /** From the journal back to what scopes knew: the newest checkpoint of each, and every entry after it. */
+import { Data } from 'effect'
 import {
   advance,
   contextFrom,
@@ -48,6 +49,7 @@ const known: { readonly [Type in ScopeEvent['type']]: true } = {
   'foreground.changed': true,
   'clock.woke': true,
   'host.recovered': true,
+  'host.closing': true,
 }
 
 /** Its head only: what else is missing shows where it is decided otherwise. */
@@ -85,17 +87,18 @@ const split = (record: string): { readonly event: ScopeEvent; readonly decisions
 }
 
 /** The present code decides otherwise than the journal says was decided; going on could repeat what was done. */
-export class ReplayDiverged extends Error {
-  readonly _tag = 'ReplayDiverged'
+export class ReplayDiverged extends Data.TaggedError('ReplayDiverged')<{
   readonly position: number
+  readonly message: string
+}> {
   constructor(scope: string, position: number, recorded: string, replayed: string) {
-    super(
-      `journal entry ${position} of ${scope}: recorded decisions ${recorded}, but this version decides ${replayed}; ` +
+    super({
+      position,
+      message:
+        `journal entry ${position} of ${scope}: recorded decisions ${recorded}, but this version decides ${replayed}; ` +
         'close the host with the version that wrote it (that writes a checkpoint), then upgrade; ' +
         "or drop what the scope knows with 'rightofway journal scopes --drop'",
-    )
-    this.name = 'ReplayDiverged'
-    this.position = position
+    })
   }
 }
 

@@ -325,6 +325,11 @@ export class ScopeRunner implements PermitOwner {
 
   /** Takes no more calls and releases every waiter; the calls keep their places in the journal. */
   refuseWaiters(): void {
+    if (!this.#refusing && this.#waiters.size > 0) {
+      // Nobody sends them any more: the next host must not take them for sent.
+      const unused = [...this.#waiters.keys()].filter((callId) => this.#permits.has(callId))
+      this.tell({ type: 'host.closing', unused })
+    }
     this.#refusing = true
     this.#releaseWaiters((callId) => hostClosed(this.name, callId))
   }

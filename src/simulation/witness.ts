@@ -2,7 +2,7 @@
  * Watches one scope from outside and holds it to its invariants. It keeps its own small account
  * of every call, made from events and decisions alone, so that it cannot share the core's mistakes.
  */
-import { HashMap } from 'effect'
+import { Data, HashMap } from 'effect'
 import {
   type Decision,
   type Policy,
@@ -13,13 +13,12 @@ import {
 import { type Account, Accounts } from './accounts.ts'
 
 /** An invariant that did not hold: which, and how. */
-export class InvariantBroken extends Error {
-  readonly _tag = 'InvariantBroken'
+export class InvariantBroken extends Data.TaggedError('InvariantBroken')<{
   readonly invariant: string
+  readonly message: string
+}> {
   constructor(invariant: string, problem: string) {
-    super(`${invariant}: ${problem}`)
-    this.name = 'InvariantBroken'
-    this.invariant = invariant
+    super({ invariant, message: `${invariant}: ${problem}` })
   }
 }
 

@@ -3,6 +3,7 @@
 import { spawnSync } from 'node:child_process'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { kernelOf } from '../../src/host/internal.ts'
 import { LaneHost, type LaneScope, ManualClock, openHost, type Permit } from '../../src/index.ts'
 import type { Fault } from '../../src/journal/faults.ts'
 import { repairJournal } from '../../src/journal/repair.ts'
@@ -56,7 +57,7 @@ describe('a disk that fails', () => {
       _tag: 'ScopeFailed',
     })
     expect(dispatched).toEqual([])
-    expect(host.kernel.failure?.message).toContain(message)
+    expect(kernelOf(host).failure?.message).toContain(message)
     // What runs is left alone, and its owner gets the answer.
     expect(running.permit.signal.aborted).toBe(false)
     running.end()
@@ -124,7 +125,7 @@ describe('history that cannot be read', () => {
     const host = await openHost({ journal: path })
     for (const id of ['a', 'b', 'c']) await host.scope(key).run({ id }, async () => id)
     // Killed, so that no checkpoint stands for the entries.
-    await host.kernel.journal.close()
+    await kernelOf(host).journal.close()
     return path
   }
 
@@ -197,7 +198,7 @@ describe('history that cannot be read', () => {
       .run({ id: 'x' }, async () => 'sent')
       .catch((error: unknown) => error)
     expect(failed).toMatchObject({ _tag: 'ScopeFailed', scope: 'anthropic/k1/m', cause: why })
-    expect(host.kernel.failures.get('anthropic/k1/m')).toMatchObject(why)
+    expect(kernelOf(host).failures.get('anthropic/k1/m')).toMatchObject(why)
     await expect(host.scope('another').run({}, async () => 'sent')).resolves.toBe('sent')
   }
 
@@ -207,7 +208,7 @@ describe('history that cannot be read', () => {
     await failsAlone(path, { _tag: 'ReplayDiverged', position: 2 })
     await failsAlone(path, { _tag: 'ReplayDiverged', position: 2 })
     await using host = await openHost({ journal: path })
-    expect(await host.kernel.forget('anthropic/k1/m')).toBe(true)
+    expect(await kernelOf(host).forget('anthropic/k1/m')).toBe(true)
     await expect(host.scope(key).run({ id: 'x' }, async () => 'sent')).resolves.toBe('sent')
   })
 
@@ -255,7 +256,7 @@ describe('a clock that jumps', () => {
     const host = await openHost({ clock })
     const scope = host.scope(key, { capacity: 1, auxiliaryPendingTimeoutMs: 60_000 })
     const stamps: number[] = []
-    host.kernel.observe(({ event }) => stamps.push(event.at))
+    kernelOf(host).observe(({ event }) => stamps.push(event.at))
     const running = await underWay(scope, 'running')
     const outcome = scope.run({ id: 'waiting', lane: 'auxiliary' }, async () => 1).catch((error) => error)
     await settle()
@@ -288,13 +289,13 @@ describe('a clock that jumps', () => {
 
   it('between two hosts: a journal from the future does not stop time', async () => {
     const bench = await Bench.open()
-    const journal = bench.host.kernel.journal
+    const journal = kernelOf(bench.host).journal
     await bench.auxiliary('a')
     await bench.finish('a')
     const clock = new ManualClock(1_000)
     const { Kernel } = await import('../../src/host/kernel.ts')
     const second = new LaneHost(await Kernel.open({ journal, journalPath: 'memory', clock }))
-    expect(second.kernel.clock.now()).toBeGreaterThanOrEqual(1_000_000)
+    expect(kernelOf(second).clock.now()).toBeGreaterThanOrEqual(1_000_000)
     clock.advance(500)
     const permit = await second.scope('later').admit({ id: 'x', deadlineAt: clock.now() + 100 })
     clock.advance(200)

@@ -1,7 +1,9 @@
 /** Whatever comes in by whichever door, a scope goes on, and its journal opens again. */
+
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { decodeScope, encodeScope } from '../../machines/snapshot/codec.ts'
+import { kernelOf } from '../../src/host/internal.ts'
 import { Kernel } from '../../src/host/kernel.ts'
 import { replayScopes } from '../../src/host/replay.ts'
 import { InvalidInput, LaneHost, ManualClock } from '../../src/index.ts'
@@ -52,8 +54,8 @@ const opened = async (history?: { entries: never[]; checkpoints: never[] }) => {
 
 /** Closes the host; a later one must open to the same state, from its checkpoints and from its entries. */
 const opensAgain = async ({ host, journal }: Awaited<ReturnType<typeof opened>>): Promise<void> => {
-  const runner = host.kernel.runners.get('scope')!
-  expect(host.kernel.failure).toBe(null)
+  const runner = kernelOf(host).runners.get('scope')!
+  expect(kernelOf(host).failure).toBe(null)
   expect(runner.stopped('any')).toBe(null)
   const text = JSON.stringify(encodeScope(runner.context))
   expect(JSON.stringify(encodeScope(decodeScope(JSON.parse(text))))).toBe(text)
@@ -106,7 +108,7 @@ describe.each(hostile.map((value) => [name(value), value] as const))(
           )
           .catch((error: unknown) => error)
         await settle(2)
-        bench.host.kernel.runners.get('scope')!.takeAway(`failed-${index}`)
+        kernelOf(bench.host).runners.get('scope')!.takeAway(`failed-${index}`)
         await failed
         scope.releaseWait()
       }
@@ -244,7 +246,7 @@ it('whatever events a scope can be brought to hold, its snapshot holds, and its 
           ])
         if (kind === 'turn') scope.beginTurn(`turn-${id}`)
         if (kind === 'pass') clock.advance(Number.isInteger(one) ? Math.min(Math.abs(one), 600_000) : 1_000)
-        if (kind === 'checkpoint') void host.kernel.checkpoint(host.kernel.runners.get('scope')!)
+        if (kind === 'checkpoint') void kernelOf(host).checkpoint(kernelOf(host).runners.get('scope')!)
         if (kind === 'admit') {
           void scope
             .admit(request)

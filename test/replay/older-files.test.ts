@@ -1,7 +1,9 @@
 /** Journal files that earlier releases wrote, kept for ever: each opens, and goes on. */
+
 import { copyFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { kernelOf } from '../../src/host/internal.ts'
 import { ManualClock, openHost } from '../../src/index.ts'
 import { checkJournal } from '../../src/journal/check.ts'
 import { openSqliteReader } from '../../src/journal/reader.ts'
@@ -42,7 +44,7 @@ describe.each(readdirSync(folder).filter((name) => name.endsWith('.db')))('the j
     // Its timeouts must not have passed.
     const clock = new ManualClock(await newestTime(path))
     const host = await openHost({ journal: path, clock })
-    expect(host.kernel.failures.size).toBe(0)
+    expect(kernelOf(host).failures.size).toBe(0)
     const opus = host.scope({ provider: 'anthropic', credential: 'ab12', model: 'claude-opus' })
     const ending = (scope: typeof opus, id: string) =>
       scope.run({ id }, async () => 'sent').catch((error: unknown) => error)
