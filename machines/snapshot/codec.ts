@@ -90,6 +90,8 @@ export const encodeScope = (context: ScopeContext): EncodedScope => ({
   primaryGrantedAt: context.primaryGrantedAt,
   episode: context.episode,
   ended: [[...rowsOf(context.ended.newer)], [...rowsOf(context.ended.older)]],
+  ...(context.ended.sinceMs === 0 ? {} : { endedSinceMs: context.ended.sinceMs }),
+  ...(HashMap.isEmpty(context.unknown) ? {} : { unknown: byKey(context.unknown) }),
   counters: context.counters,
   refusalsByKind: ordered(evidenceKinds, context.refusalsByKind),
 })
@@ -136,6 +138,7 @@ const check = (encoded: EncodedScope): { readonly policy: Policy; readonly ramp:
     checkInFlight('snapshot.inFlight', inFlight)
     for (const name of ['principals', 'nested', 'expected', 'turns'] as const)
       checkPairs(`snapshot.${name}`, encoded[name])
+    if (encoded.unknown !== undefined) checkPairs('snapshot.unknown', encoded.unknown)
     for (const generation of [0, 1]) checkPairs(`snapshot.ended.${generation}`, encoded.ended?.[generation])
     return {
       policy: restorePolicy(encoded.policy, 'snapshot.policy'),
@@ -179,7 +182,8 @@ export const decodeScope = (input: unknown): ScopeContext => {
     primaryGrantedAt: encoded.primaryGrantedAt,
     episode: encoded.episode,
     refusalsByKind: encoded.refusalsByKind ?? {},
-    ended: endingsOf(...encoded.ended),
+    ended: endingsOf(...encoded.ended, encoded.endedSinceMs ?? 0),
+    unknown: HashMap.fromIterable(encoded.unknown ?? []),
     expected: HashMap.fromIterable(encoded.expected),
     turns: HashMap.fromIterable(encoded.turns),
     heldTurns: encoded.turns.filter(([, turn]) => turn.betweenRounds === 'hold').length,

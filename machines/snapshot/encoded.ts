@@ -52,6 +52,10 @@ export interface EncodedScope {
   readonly episode: ScopeContext['episode']
   /** Of each generation, the newer first, in the order in which the calls ended. */
   readonly ended: readonly [ReadonlyArray<EndingRow>, ReadonlyArray<EndingRow>]
+  /** Since when the newer generation is kept; 0 in what older versions wrote. */
+  readonly endedSinceMs?: number
+  /** Until when calls of unknown outcome are remembered, by id. Not there where there is none. */
+  readonly unknown?: Pairs<number>
   readonly counters: Counters
   readonly refusalsByKind: ScopeContext['refusalsByKind']
 }

@@ -34,7 +34,7 @@ export function* snapshotSlices(context: ScopeContext): Generator<undefined, str
     waiting: nobody,
     inFlight: nobody,
     principals: nobody,
-    ended: noEndings(),
+    ended: noEndings(ended.sinceMs),
   })
   const large: Partial<Record<keyof EncodedScope, () => Generator<undefined, string>>> = {
     waiting: () => sortedText(HashMap.values(waiting), bySeq, (call) => call),

@@ -64,17 +64,10 @@ const cleaned = <A>(work: (cleaner: Cleaner) => A, otherwise: A): Cleaned<A> => 
   }
 }
 
-const usageFields = ['cacheReadTokens', 'cacheWriteTokens'] as const
-
 const usageIn = (cleaner: Cleaner, stated: Readonly<Record<string, unknown>>): Usage | null => {
   const inputTokens = cleaner.count(stated['inputTokens'], maxTokens)
   const outputTokens = cleaner.count(stated['outputTokens'], maxTokens)
-  const usage: Record<string, number | null> = { inputTokens, outputTokens }
-  for (const field of usageFields) {
-    const tokens = cleaner.count(stated[field], maxTokens)
-    if (tokens !== null) usage[field] = tokens
-  }
-  return Object.values(usage).every((tokens) => tokens === null) ? null : (usage as unknown as Usage)
+  return inputTokens === null && outputTokens === null ? null : { inputTokens, outputTokens }
 }
 
 const isCount = (value: unknown): boolean =>

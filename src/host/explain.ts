@@ -1,9 +1,9 @@
 /** Tells a person, from the journal alone, why a call waits or what happened to it. */
 import { HashMap } from 'effect'
-import { endingOf } from '../../machines/collections/ended-log.ts'
 import { toArray } from '../../machines/collections/queue.ts'
 import { type Decision, type ScopeContext, type ScopeEvent, waitReason } from '../../machines/index.ts'
 import { fitOf } from '../../machines/scheduling/fit-prediction.ts'
+import { endingOf } from '../../machines/scheduling/lifecycle.ts'
 import { lookup, type Waiting } from '../../machines/state/context.ts'
 import type { Journal } from '../journal/journal.ts'
 import { type Found, searchBack } from './explain-search.ts'

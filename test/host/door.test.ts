@@ -60,11 +60,12 @@ const opensAgain = async ({ host, journal }: Awaited<ReturnType<typeof opened>>)
   const text = JSON.stringify(encodeScope(runner.context))
   expect(JSON.stringify(encodeScope(decodeScope(JSON.parse(text))))).toBe(text)
   await host.close()
+  const end = JSON.stringify(encodeScope(runner.context))
   const { scopes } = await replayScopes(
     openMemoryJournal({ history: { ...journal.survivors(), checkpoints: [] } }),
     'memory',
   )
-  expect(JSON.stringify(encodeScope(scopes[0]!.context))).toBe(text)
+  expect(JSON.stringify(encodeScope(scopes[0]!.context))).toBe(end)
   const later = openMemoryJournal({ history: journal.survivors() })
   const again = await Kernel.open({
     journal: later,
