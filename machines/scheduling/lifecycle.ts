@@ -64,7 +64,7 @@ const note = (draft: Draft, callId: string, ending: Ending): void => {
 }
 
 /** Apart from the others, whose number would push it out: it is never sent again until its owner has heard. */
-const keepUnknown = (draft: Draft, callId: string): void => {
+export const keepUnknown = (draft: Draft, callId: string): void => {
   const { at, policy } = draft
   const kept = HashMap.filter(draft.unknown, (untilMs) => untilMs > at)
   draft.unknown = HashMap.set(kept, callId, at + policy.unknownRetentionMs)

@@ -50,6 +50,7 @@ const known: { readonly [Type in ScopeEvent['type']]: true } = {
   'clock.woke': true,
   'host.recovered': true,
   'host.closing': true,
+  'history.lost': true,
 }
 
 /** Its head only: what else is missing shows where it is decided otherwise. */
