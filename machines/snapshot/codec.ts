@@ -105,6 +105,17 @@ export class SnapshotUnreadable extends Error {
   }
 }
 
+/** Whoever has a backlog stands in the ring, once, and nobody else. */
+const checkRing = ({ principals }: Pick<ScopeContext, 'principals'>, ring: ReadonlyArray<string>): void => {
+  const backlogs = HashMap.toEntries(principals).filter(([, { waiting }]) => waiting > 0)
+  const inRing = new Set(ring)
+  const isWhole = ring.length === backlogs.length && backlogs.every(([name]) => inRing.has(name))
+  if (!isWhole)
+    throw new SnapshotUnreadable(
+      `ring: expected ${backlogs.length} principals with a backlog, got ${JSON.stringify(ring).slice(0, 80)}`,
+    )
+}
+
 const HeadSchema = Schema.Struct({
   scope: Schema.String,
   state: Schema.Literals([
@@ -151,6 +162,17 @@ const check = (encoded: EncodedScope): { readonly policy: Policy; readonly ramp:
 
 /** The context that `encodeScope` wrote. Throws `SnapshotUnreadable` that names the fault. */
 export const decodeScope = (input: unknown): ScopeContext => {
+  try {
+    return decoded(input)
+  } catch (error) {
+    // What lacks a field, or has another thing in its place, is met wherever it is first used.
+    if (error instanceof TypeError || error instanceof RangeError)
+      throw new SnapshotUnreadable(`a field is missing or is not what was written: ${error.message}`)
+    throw error
+  }
+}
+
+const decoded = (input: unknown): ScopeContext => {
   if (typeof input !== 'object' || input === null)
     throw new SnapshotUnreadable(`expected an object, got ${input}`)
   const encoded = input as EncodedScope
@@ -193,6 +215,7 @@ export const decodeScope = (input: unknown): ScopeContext => {
   } satisfies Partial<ScopeContext>)
   restoreWaiting(draft, encoded.waiting)
   restorePrincipals(draft, encoded)
+  checkRing(draft, encoded.ring)
   restoreFlights(draft, encoded.inFlight, encoded.granted)
   if (policy.qos !== null) {
     const calls = [...encoded.waiting, ...encoded.inFlight].map(({ call }) => call)

@@ -42,7 +42,7 @@ export type StateOf = (scope: string, newestPosition: number) => Promise<ScopeCo
 export interface ExplainOptions {
   /** For saying how things stand now. Without it only what was written of the call is told. */
   readonly stateOf?: StateOf
-  /** Entries that are looked at, at most, from the newest backwards. Default 1,000,000. */
+  /** Entries that are looked at, at most, from the newest backwards. Default: all that the journal holds. */
   readonly lookBack?: number
 }
 
@@ -54,7 +54,7 @@ export const explainFrom = async (
   journal: Pick<Journal, 'read'>,
   path: string,
   callId: string,
-  { stateOf, lookBack = 1_000_000 }: ExplainOptions = {},
+  { stateOf, lookBack = Number.MAX_SAFE_INTEGER }: ExplainOptions = {},
 ): Promise<Explanation | null> => {
   const { entries, beginning, newestPosition } = await searchBack(journal, path, callId, lookBack)
   const lines: string[] = []

@@ -73,6 +73,11 @@ export interface ReadQuery {
    * checksums are looked at, only that none is missing. Default false.
    */
   readonly uncovered?: boolean
+  /**
+   * Only entries whose record holds this text, up to position `through`: looked for where the journal is
+   * kept, so that many entries cost the caller's thread nothing. Gaps are not looked for.
+   */
+  readonly naming?: { readonly text: string; readonly through: number }
 }
 
 export interface JournalListener {
