@@ -152,7 +152,7 @@ export class Replayed {
 }
 
 /** Feeds one entry of the journal. Throws where it is decided otherwise than it was, or is not what a host writes. */
-const feedEntry = (path: string, replayed: Replayed, entry: StoredEntry): void => {
+export const feedEntry = (path: string, replayed: Replayed, entry: StoredEntry): void => {
   const written = split(entry.record)
   const is = JSON.stringify(replayed.feed(written ?? readRecord(path, entry), entry.position))
   if (written?.decisions === is) return

@@ -1,10 +1,12 @@
 /** Reads a journal beside its writer: another process may be appending meanwhile. Never writes. */
-import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { copyFileSync, existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { pathToFileURL } from 'node:url'
 import { CheckpointStore } from './checkpoints.ts'
 import { type Journal, JournalUnavailable, type ReadQuery, type StoredEntry } from './journal.ts'
-import { explainOpening } from './opening.ts'
+import { explainOpening, isForbidden } from './opening.ts'
 import { EntryReader } from './rows.ts'
 import { readVersion, schemaVersion } from './schema.ts'
 
@@ -34,6 +36,35 @@ export const openSqliteReader = async (file: string): Promise<JournalReader> => 
   }
 }
 
+/**
+ * Where nobody may write beside the file, SQLite cannot make the index of its WAL: without one the file is
+ * read as it stands; with one, a copy of both is read.
+ */
+const openForReading = (path: string): DatabaseSync => {
+  const options = { readOnly: true, timeout: 5_000 }
+  const db = new DatabaseSync(path, options)
+  try {
+    db.prepare('select count(*) from sqlite_schema').get()
+    return db
+  } catch (error) {
+    db.close()
+    if (!isForbidden(error)) throw error
+  }
+  if ((statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0)
+    return new DatabaseSync(`${pathToFileURL(path).href}?immutable=1`, options)
+  const folder = mkdtempSync(join(tmpdir(), 'rightofway-reading-'))
+  try {
+    const copy = join(folder, 'journal')
+    copyFileSync(path, copy)
+    copyFileSync(`${path}-wal`, `${copy}-wal`)
+    const copied = new DatabaseSync(copy)
+    copied.exec('pragma wal_checkpoint(truncate); pragma query_only = on')
+    return copied
+  } finally {
+    process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+  }
+}
+
 /** What an older file lacks, beside it in memory: it is read as it is, also where nobody may write. */
 const asNewest = `
   create temp view checkpoints as select *, 0 as resting from main.checkpoints;
@@ -48,7 +79,7 @@ export const openTables = (file: string): OpenTables => {
   let db: DatabaseSync | undefined
   try {
     if (!existsSync(path)) throw new JournalUnavailable(path, 'does not exist', 'check the path')
-    db = new DatabaseSync(path, { readOnly: true, timeout: 5_000 })
+    db = openForReading(path)
     const version = readVersion(db, path)
     if (version === 0) {
       throw new JournalUnavailable(path, 'is empty: no journal has been written yet', 'check the path')
