@@ -31,7 +31,7 @@ import { type CallRequest, callOf } from './request.ts'
 import { type Reading, Run, type RunFace } from './run.ts'
 import { type ScopeKey, scopeName } from './scope-name.ts'
 import type { Observation, ScopeRunner } from './scope-runner.ts'
-import { type ScopeStatus, scopeStatus } from './status.ts'
+import type { ScopeStatus } from './status.ts'
 import { watchBuffer } from './watch.ts'
 
 export interface HostOptions {
@@ -264,5 +264,5 @@ export const effectScope = (runner: ScopeRunner): EffectScope => ({
       { interruptible: true },
     ),
   run: (request, use, options) => effectRun(runner, request, use, options),
-  status: Effect.sync(() => scopeStatus(runner.context)),
+  status: Effect.sync(() => runner.status),
 })

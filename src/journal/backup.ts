@@ -1,8 +1,8 @@
 /** `rightofway journal backup`: a copy of a journal at one moment, also while a host writes it. */
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { JournalUnavailable } from './journal.ts'
+import { nodeSqlite } from './node-sqlite.ts'
 import { openTables } from './reader.ts'
 
 /**
@@ -18,7 +18,7 @@ export const backupJournal = (file: string, out: string): { readonly entries: nu
   try {
     db.prepare('vacuum into ?').run(fresh)
     const { n } = db.prepare('select count(*) as n from entries').get() as { n: number }
-    const copy = new DatabaseSync(fresh)
+    const copy = new (nodeSqlite(file).DatabaseSync)(fresh)
     copy.exec('delete from lease')
     copy.close()
     const descriptor = openSync(fresh, 'r+')

@@ -2,15 +2,19 @@
 import { copyFileSync, existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
+import type { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { CheckpointStore } from './checkpoints.ts'
 import { type Journal, JournalUnavailable, type ReadQuery, type StoredEntry } from './journal.ts'
+import { leaseHolder } from './lease.ts'
+import { nodeSqlite } from './node-sqlite.ts'
 import { explainOpening, isForbidden } from './opening.ts'
 import { EntryReader } from './rows.ts'
 import { readVersion, schemaVersion } from './schema.ts'
 
 export interface JournalReader extends Pick<Journal, 'read' | 'checkpoints' | 'scopes'> {
+  /** Whether a process writes it now: then its scopes live, and time passes for them. */
+  readonly isWritten: () => boolean
   readonly close: () => void
 }
 
@@ -32,6 +36,7 @@ export const openSqliteReader = async (file: string): Promise<JournalReader> => 
     read: (query) => readAll(entries, query),
     checkpoints: async (query) => checkpoints.newest(query),
     scopes: async () => entries.scopes(checkpoints),
+    isWritten: () => leaseHolder(db, Date.now()) !== undefined,
     close: () => db.close(),
   }
 }
@@ -41,6 +46,7 @@ export const openSqliteReader = async (file: string): Promise<JournalReader> => 
  * read as it stands; with one, a copy of both is read.
  */
 const openForReading = (path: string): DatabaseSync => {
+  const { DatabaseSync } = nodeSqlite(path)
   const options = { readOnly: true, timeout: 5_000 }
   const db = new DatabaseSync(path, options)
   try {

@@ -2,6 +2,7 @@
 import { Worker } from 'node:worker_threads'
 import type { Fault } from './faults.ts'
 import { JournalFailure } from './journal.ts'
+import { nodeSqlite } from './node-sqlite.ts'
 import type { WorkerStart } from './sqlite-worker.ts'
 import { fromWire, type Reply } from './wire.ts'
 
@@ -42,6 +43,7 @@ export const startWorker = async (
     },
     compactEveryMs: atLeast('compactEveryMs', options.compactEveryMs ?? 60_000, 0),
   }
+  nodeSqlite(path)
   // The built package has .js beside .js.
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
   const worker = new Worker(new URL(`./sqlite-worker.${extension}`, import.meta.url), {
