@@ -110,6 +110,7 @@ const schemas: Readonly<Record<ScopeEventType, Schema.Decoder<unknown>>> = {
   'clock.woke': bare,
   'host.recovered': bare,
   'host.closing': Schema.Struct({ type: name, at, unused: Schema.Array(name) }),
+  'history.lost': Schema.Struct({ type: name, at, calls: Schema.Array(name) }),
 }
 
 const isAmount = (value: unknown, least: number, most: number): boolean =>
@@ -193,6 +194,8 @@ const hasFields = (event: ScopeEvent): boolean => {
       return typeof event.active === 'boolean'
     case 'host.closing':
       return Array.isArray(event.unused) && event.unused.every((callId) => typeof callId === 'string')
+    case 'history.lost':
+      return Array.isArray(event.calls) && event.calls.every((callId) => typeof callId === 'string')
     case 'wait.released':
     case 'clock.woke':
     case 'host.recovered':

@@ -77,6 +77,8 @@ export type ScopeEvent =
    * sent by nobody. `unused` names calls whose permits were granted and not handed over.
    */
   | { readonly type: 'host.closing'; readonly at: number; readonly unused: ReadonlyArray<string> }
+  /** Part of the history could not be read: nobody knows what became of these calls. */
+  | { readonly type: 'history.lost'; readonly at: number; readonly calls: ReadonlyArray<string> }
   /** The host that knew what became of dispatched calls is gone. */
   | { readonly type: 'host.recovered'; readonly at: number }
 
