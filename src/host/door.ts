@@ -14,7 +14,7 @@ import {
   maxTokens,
   type Usage,
 } from '../../machines/index.ts'
-import type { Settlement } from './permit.ts'
+import type { Settlement } from './settlement.ts'
 
 /** Longest wait that a provider is believed, ms: 366 days. */
 export const longestRetryAfterMs = 366 * 86_400_000

@@ -1,15 +1,8 @@
-import type { Evidence, Outcome, Usage } from '../../machines/index.ts'
 import { settlementOf } from './door.ts'
 import type { AdmissionError } from './errors.ts'
+import type { Settlement } from './settlement.ts'
 
-/** How the holder of a permit says that its dispatch ended. */
-export interface Settlement {
-  readonly outcome: Exclude<Outcome, 'unknown' | 'abandoned'>
-  /** Tokens in [0, 1,000,000,000]; fractions are rounded up. */
-  readonly usage?: Usage
-  /** What the provider said; needed for `throttled`. */
-  readonly evidence?: Evidence
-}
+export type { Settlement } from './settlement.ts'
 
 /** What became of the call: it `ended`, or it is `waiting` in its place again (submit the same id). */
 export type Disposition = 'ended' | 'waiting'

@@ -1,7 +1,6 @@
 /** Entries as rows: checksums, and reading them back slice by slice with every row and gap checked. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
-import type { CheckpointStore } from './checkpoints.ts'
 import { JournalCorrupt, type KnownScope, knownScope, type StoredEntry } from './journal.ts'
 import { messageOf } from './opening.ts'
 import type { ReadSlice } from './wire.ts'
@@ -9,6 +8,14 @@ import type { ReadSlice } from './wire.ts'
 /** CRC-32 over all that a row says. Finds damage, not forgery. */
 export const entryChecksum = (position: number, at: number, scope: string, record: string): number => {
   return crc32(`${position} ${at} ${scope}\n${record}`)
+}
+
+/** What a scope's newest checkpoint says of itself. */
+interface NewestRow {
+  readonly scope: string
+  readonly position: number
+  readonly at: number
+  readonly resting: 0 | 1
 }
 
 /** Rows looked at in one slice: a slice takes a few ms at most, so it never holds up a commit for longer. */
@@ -91,7 +98,7 @@ export class EntryReader {
   }
 
   /** Every scope with a checkpoint or an entry, by name. Looks at every entry. */
-  scopes(checkpoints: CheckpointStore): ReadonlyArray<KnownScope> {
+  scopes(checkpoints: { rows(): ReadonlyArray<NewestRow> }): ReadonlyArray<KnownScope> {
     return inReadTransaction(this.#db, () => {
       const newest = new Map(checkpoints.rows().map((row) => [row.scope, row]))
       const named = this.#db
