@@ -12,8 +12,9 @@
  */
 import type { Belief } from '../limits/belief/belief.ts'
 import * as belief from '../limits/belief/belief.ts'
-import { expects } from '../limits/belief/demand.ts'
-import { leaderOf, speaks } from '../limits/belief/layer.ts'
+import { minuteMs, minuteStart } from '../limits/belief/charges.ts'
+import { expects, usedPerMinute } from '../limits/belief/demand.ts'
+import { type Family, leaderOf, speaks } from '../limits/belief/layer.ts'
 import type { ScopeContext, Waiting } from '../state/context.ts'
 
 /** A waiting call is tried at least so often, whatever is believed, milliseconds. */
@@ -24,6 +25,9 @@ const windowReserveShare = 0.04
 const fullestShare = 0.9
 /** The same where its size is stated. */
 const fullestStatedShare = 1
+/** The last part of the time between two primaries, or of a minute, in which none is waited for. */
+const endShare = 0.25
+const leastEndMs = 20_000
 /** How far beyond what is sure each lane goes (0: nothing risked, 1: the best guess, 2: the most hopeful bound), with and without refusals to spare. */
 const trusts = {
   primary: { spare: 1, sparing: 0.6 },
@@ -61,6 +65,15 @@ const probedAt = (context: ScopeContext, waiting: Waiting, fitsMs: number | null
 export const bindsByWindow = (held: Belief): boolean =>
   isWindow(held, 'acceleration') || isWindow(held, 'limit')
 
+const isFamily = (held: Belief, family: Family): boolean =>
+  belief.layerNames.every(
+    (name) => !speaks(held[name]) || leaderOf(held[name], belief.priorOf(held, name)) === family,
+  )
+
+/** So late in a clock minute that the room kept in it goes to auxiliaries: the chance that a primary comes is small. */
+const isEnding = ({ at, demand: { everyMs } }: ScopeContext): boolean =>
+  minuteStart(at) + minuteMs - at < Math.min(minuteMs, Math.max(leastEndMs, everyMs)) * endShare
+
 const isWindow = (held: Belief, name: belief.LayerName): boolean =>
   speaks(held[name]) && leaderOf(held[name], belief.priorOf(held, name)) !== 'bucket'
 
@@ -70,8 +83,10 @@ export const tokenReserve = (context: ScopeContext, tokens: number): number => {
   if (policy.tokenReserve !== 'auto') return policy.tokenReserve
   if (belief.isSilent(context.belief) || !expects(demand, at)) return 0
   if (bindsByWindow(context.belief)) {
-    const most = Math.floor(windowReserveShare * context.belief.highestAccepted)
-    return Math.min(demand.largestTokens, most)
+    // What a clock minute has kept is lost at its end: shortly before, auxiliaries have it.
+    if (isFamily(context.belief, 'clock') && isEnding(context)) return 0
+    const most = windowReserveShare * context.belief.highestAccepted + usedPerMinute(demand)
+    return Math.min(demand.largestTokens, Math.floor(most))
   }
   // The bucket must be able to hold both, and not run over meanwhile.
   const { burst, stated } = context.belief.limit.bucket
