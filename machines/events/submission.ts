@@ -113,7 +113,8 @@ const beginEpisode = (draft: Draft, call: Call): void => {
 const dependOn = (draft: Draft, call: Call): ReadonlyArray<string> => {
   const live: string[] = []
   const rank = rankOf(draft.policy, call.priorityClass)
-  for (const id of call.dependsOn) {
+  // A call may be named twice, and is waited for once.
+  for (const id of new Set(call.dependsOn)) {
     // Neither itself nor the call that it runs in can end before it.
     if (id === call.id || id === call.parentId) continue
     const waiting = lookup(draft.waiting, id)

@@ -103,10 +103,9 @@ const satisfy = (draft: Draft, callId: string): void => {
   if (dependents === undefined) return
   draft.dependents = HashMap.remove(draft.dependents, callId)
   for (const id of dependents) {
-    // One that is withdrawn or expires takes itself out of the dependents, and none is granted before they end.
-    const waiting = HashMap.getUnsafe(draft.waiting, id)
-    // A call may have named it twice; it becomes ready once.
-    if (!waiting.waitsFor.includes(callId)) continue
+    const waiting = lookup(draft.waiting, id)
+    // A snapshot of an older version may list a primary twice: it becomes ready once, and may be granted by then.
+    if (waiting === undefined || !waiting.waitsFor.includes(callId)) continue
     const waitsFor = waiting.waitsFor.filter((other) => other !== callId)
     const next = { ...waiting, waitsFor }
     draft.waiting = HashMap.set(draft.waiting, id, next)
