@@ -99,6 +99,12 @@ export const tokenReserve = (context: ScopeContext, tokens: number): number => {
 /** A call that nobody estimated is one that takes something. */
 const sizeOf = ({ call }: Waiting): number => Math.max(1, call.inputTokens)
 
+/** A call that was refused is not sent again before this, epoch milliseconds; each time it is longer. */
+const backedOffAt = ({ policy }: ScopeContext, { attempts, triedAtMs }: Waiting): number =>
+  attempts === 0
+    ? 0
+    : triedAtMs + Math.min(policy.pacingMaxMs, policy.pacingBaseMs * 2 ** Math.min(attempts - 1, 20))
+
 const judged = (context: ScopeContext, waiting: Waiting, reserve: number, ambition = 0): Verdict => {
   const { at, policy } = context
   const { lane } = waiting.call
@@ -114,13 +120,20 @@ const judged = (context: ScopeContext, waiting: Waiting, reserve: number, ambiti
   const isKept = fitsMs !== null && fitsMs <= at && reserve > 0
   if (fitsMs !== null && reserve > 0)
     fitsMs = Math.max(fitsMs, belief.forecast(held, inputTokens + reserve, at, Math.max(1, trust)) ?? fitsMs)
-  const riskMs = belief.mayRiskAt(held, policy.pacingBaseMs, policy.pacingMaxMs)
+  const backedOffMs = backedOffAt(context, waiting)
+  const riskMs = Math.max(backedOffMs, belief.mayRiskAt(held, policy.pacingBaseMs, policy.pacingMaxMs))
   if (fitsMs !== null && fitsMs <= at) {
     const sure = belief.roomAt(held, at, 0) >= inputTokens
-    return { tryAtMs: sure ? at : Math.max(at, riskMs), probe: false }
+    return { tryAtMs: Math.max(at, sure ? backedOffMs : riskMs), probe: false }
   }
   // Only room that is kept for a primary is missing: that is no doubt, and tells nothing.
   if (isKept) return { tryAtMs: fitsMs as number, probe: false }
+  // After a refusal that says nothing only time can tell, each time longer, while refusals are to spare.
+  const saysNothing = held.credit >= 1 && held.refusal?.kind === 'unknown-rate-limit'
+  if (saysNothing && waiting.attempts > 0) return { tryAtMs: Math.max(statedMs, riskMs), probe: true }
+  // Nothing was accepted since the first refusal: of a primary that never went, one try tells most.
+  if (lane === 'primary' && waiting.attempts === 0 && held.acceptedAtMs === 0 && held.credit >= 2)
+    return { tryAtMs: Math.max(statedMs, riskMs, at), probe: true }
   const spare = held.credit >= (lane === 'primary' ? 1 : 2)
   // Background finds out for all of its calls together, not for each.
   const lastMs = lane === 'auxiliary' && held.refusal !== null ? held.refusal.atMs + policy.quietWindowMs : 0
