@@ -132,7 +132,7 @@ const judged = (context: ScopeContext, waiting: Waiting, reserve: number, ambiti
   const saysNothing = held.credit >= 1 && held.refusal?.kind === 'unknown-rate-limit'
   if (saysNothing && waiting.attempts > 0) return { tryAtMs: Math.max(statedMs, riskMs), probe: true }
   // Nothing was accepted since the first refusal: of a primary that never went, one try tells most.
-  if (lane === 'primary' && waiting.attempts === 0 && held.acceptedAtMs === 0 && held.credit >= 2)
+  if (saysNothing && lane === 'primary' && held.acceptedAtMs === 0 && held.credit >= 2)
     return { tryAtMs: Math.max(statedMs, riskMs, at), probe: true }
   const spare = held.credit >= (lane === 'primary' ? 1 : 2)
   // Background finds out for all of its calls together, not for each.
