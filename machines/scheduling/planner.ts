@@ -99,11 +99,12 @@ export const tokenReserve = (context: ScopeContext, tokens: number): number => {
 /** A call that nobody estimated is one that takes something. */
 const sizeOf = ({ call }: Waiting): number => Math.max(1, call.inputTokens)
 
-/** A call that was refused is not sent again before this, epoch milliseconds; each time it is longer. */
-const backedOffAt = ({ policy }: ScopeContext, { attempts, triedAtMs }: Waiting): number =>
-  attempts === 0
-    ? 0
-    : triedAtMs + Math.min(policy.pacingMaxMs, policy.pacingBaseMs * 2 ** Math.min(attempts - 1, 20))
+/** A call that was refused is not sent again before this, epoch milliseconds; each time it is longer while nothing was accepted. */
+const backedOffAt = ({ policy, belief: held }: ScopeContext, { attempts, triedAtMs }: Waiting): number => {
+  if (attempts === 0) return 0
+  const doublings = held.acceptedAtMs === 0 ? Math.min(attempts - 1, 20) : 0
+  return triedAtMs + Math.min(policy.pacingMaxMs, policy.pacingBaseMs * 2 ** doublings)
+}
 
 const judged = (context: ScopeContext, waiting: Waiting, reserve: number, ambition = 0): Verdict => {
   const { at, policy } = context
@@ -132,7 +133,7 @@ const judged = (context: ScopeContext, waiting: Waiting, reserve: number, ambiti
   const saysNothing = held.credit >= 1 && held.refusal?.kind === 'unknown-rate-limit'
   if (saysNothing && waiting.attempts > 0) return { tryAtMs: Math.max(statedMs, riskMs), probe: true }
   // Nothing was accepted since the first refusal: of a primary that never went, one try tells most.
-  if (lane === 'primary' && waiting.attempts === 0 && held.acceptedAtMs === 0 && held.credit >= 2)
+  if (saysNothing && lane === 'primary' && held.acceptedAtMs === 0 && held.credit >= 2)
     return { tryAtMs: Math.max(statedMs, riskMs, at), probe: true }
   const spare = held.credit >= (lane === 'primary' ? 1 : 2)
   // Background finds out for all of its calls together, not for each.

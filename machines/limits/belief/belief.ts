@@ -234,6 +234,7 @@ export const refused = (before: Belief, dispatch: Dispatch, evidence: Evidence):
       statedNextLimit,
     },
     statedWaits: statedBy(belief, dispatch, evidence),
+    riskedAtMs: dispatchedAtMs >= belief.riskedAtMs ? 0 : belief.riskedAtMs,
     refusals: belief.refusals + 1,
     credit: Math.max(0, belief.credit - 1),
     answerMs: Math.max(Math.min(2_000, atMs - dispatchedAtMs), Math.floor(belief.answerMs * 0.9)),
