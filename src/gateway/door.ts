@@ -12,6 +12,8 @@ import { type CallHeaders, type FieldProblem, readCallHeaders } from './call-hea
 import type { CallPorts } from './call-ports.ts'
 import type { Counters } from './counters.ts'
 import { keyOf } from './credential.ts'
+import type { EntranceGuard } from './entrance/guarded.ts'
+import { targetOf } from './entrance/target.ts'
 import type { EstimateReading, TokenEstimator } from './estimator.ts'
 import { forward } from './forward.ts'
 import { requestFields } from './forward-headers.ts'
@@ -20,9 +22,9 @@ import { modelOf, textMember } from './model-of.ts'
 import { isOperator, releaseScope } from './operator.ts'
 import {
   badRequest,
+  badTarget,
   closing,
   encodedBody,
-  fault,
   full,
   journalFailed,
   notFound,
@@ -31,12 +33,13 @@ import {
   sendProblem,
   tooLarge,
   tooManyScopes,
+  twoHosts,
   unknownScope,
 } from './problem.ts'
 import { LimitReader } from './reading.ts'
 import type { ScopeFinder } from './scopes.ts'
 import type { Transport } from './transport.ts'
-import type { Route, Router, Upstream } from './upstreams.ts'
+import { pathAndQuery, type Route, type Router, type Upstream } from './upstreams.ts'
 
 export interface DoorPorts {
   readonly host: LaneHost
@@ -48,6 +51,7 @@ export interface DoorPorts {
   /** What the estimator has learned, by scope; null when it does not tell. */
   readonly estimates: () => Readonly<Record<string, EstimateReading>> | null
   readonly counters: Counters
+  readonly entrance: EntranceGuard
   readonly operatorToken: string
   readonly bodyLimitBytes: number
   readonly heldBodiesLimitBytes: number
@@ -91,9 +95,6 @@ export class Door {
   /** Never throws: one request must not be able to end the process. */
   answer(request: IncomingMessage, response: ServerResponse): void {
     this.#ports.counters.requests += 1
-    // A peer that vanishes is seen as 'close'; without a listener it would throw.
-    request.on('error', () => {})
-    response.on('error', () => {})
     this.#guarded(response, () => this.#route(request, response))
   }
 
@@ -114,22 +115,18 @@ export class Door {
   }
 
   #guarded(response: ServerResponse, work: () => void): void {
-    try {
-      work()
-    } catch {
-      this.#ports.counters.faults += 1
-      if (response.headersSent) response.destroy()
-      else sendProblem(response, fault)
-    }
+    this.#ports.entrance.request(response, work)
   }
 
   #route(request: IncomingMessage, response: ServerResponse): void {
-    const url = request.url ?? '/'
-    const path = url.split('?', 1)[0]
+    const target = targetOf(request.url)
+    if (target === null) return this.#refuse(request, response, badTarget)
+    if (hostsIn(request) > 1) return this.#refuse(request, response, twoHosts)
+    const { path } = target
     if (path === '/healthz') return this.#health(response)
     if (path === '/lanes') return sendJson(response, this.#lanes())
     if (path === '/lanes/release' && request.method === 'POST') return this.#release(request, response)
-    const route = this.#ports.router.route(url)
+    const route = this.#ports.router.route(target)
     if (route === null) return this.#refuse(request, response, notFound(this.#ports.router.routes))
     if (this.#closing) return sendProblem(response, closing, { connection: 'close' })
     if (request.method !== 'POST' || !mayHoldJson(request)) {
@@ -216,10 +213,10 @@ export class Door {
     model: string,
   ): AskedCall | ReadonlyArray<FieldProblem> | 'too-many' {
     const { scopes, estimator } = this.#ports
-    const { upstream, origin, path, query } = route
+    const { upstream, origin, query } = route
     const said = readCallHeaders(request.headers)
     if (isProblems(said)) return said
-    const runner = scopes.find(upstream.provider, keyOf(request.headers, query), model)
+    const runner = scopes.find(upstream.provider, keyOf(request.headers, query ?? ''), model)
     if (runner === 'too-many' || isProblems(runner)) return runner
     const estimatedTokens = estimator.estimate(body, model, runner.name)
     const call = this.#callOf(said, runner.name, estimatedTokens)
@@ -237,7 +234,7 @@ export class Door {
       outbound: {
         method: 'POST',
         origin,
-        path: query === '' ? path : `${path}?${query}`,
+        path: pathAndQuery(route),
         headers,
         body: sent,
         headTimeoutMs: 0,
@@ -294,6 +291,10 @@ export class Door {
     }
   }
 }
+
+/** `node:http` shows the first of several; another server may take the last. */
+const hostsIn = ({ rawHeaders }: IncomingMessage): number =>
+  rawHeaders.filter((part, index) => index % 2 === 0 && part.toLowerCase() === 'host').length
 
 const sendJson = (response: ServerResponse, value: object): void => {
   const body = JSON.stringify(value)

@@ -4,7 +4,7 @@ import { PassThrough, type Readable } from 'node:stream'
 import { answerFields, requestFields } from './forward-headers.ts'
 import { sendProblem, unreachable } from './problem.ts'
 import type { AnswerHead, AnswerListener, Transport } from './transport.ts'
-import type { Route } from './upstreams.ts'
+import { pathAndQuery, type Route } from './upstreams.ts'
 
 /** Longest wait for the head of such an answer, milliseconds: none of them waits for a model. */
 const headTimeoutMs = 60_000
@@ -18,12 +18,12 @@ export const forward = (
   body: Buffer | null,
 ): void => {
   const streamed = body === null ? bodyStream(request) : null
-  const { upstream, origin, path, query } = route
+  const { upstream, origin } = route
   const exchange = transport.send(
     {
       method: request.method ?? 'GET',
       origin,
-      path: query === '' ? path : `${path}?${query}`,
+      path: pathAndQuery(route),
       headers: requestFields(request.rawHeaders, request.headers.connection, {
         honoursPriority: upstream.honoursPriority,
         keepLength: streamed !== null,

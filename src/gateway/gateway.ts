@@ -10,6 +10,8 @@ import type { LaneHost } from '../host/host.ts'
 import { type GatewayConfig, policyFinder } from './config.ts'
 import { type Counters, makeCounters } from './counters.ts'
 import { Door } from './door.ts'
+import { EntranceGuard, refuseUpgrade } from './entrance/guarded.ts'
+import { targetOf } from './entrance/target.ts'
 import { type BytesEstimator, makeBytesEstimator, type TokenEstimator } from './estimator.ts'
 import { operatorToken } from './operator.ts'
 import { makeScopeFinder } from './scopes.ts'
@@ -72,6 +74,9 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   const own: BytesEstimator | null = options.estimator === undefined ? makeBytesEstimator() : null
   const transport = options.transport ?? makeTransport()
   const emulator = await startEmulator({ rules, latency: { firstTokenMs, perOutputTokenMs } })
+  const entrance = new EntranceGuard(() => {
+    counters.faults += 1
+  })
   const upstreams = [...config.upstreams, ...emulatorUpstreams(emulator.url)]
   const door = new Door({
     host,
@@ -86,6 +91,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     estimator: options.estimator ?? (own as BytesEstimator),
     estimates: () => own?.readings() ?? null,
     counters,
+    entrance,
     operatorToken: operatorToken(secret),
     bodyLimitBytes: config.bodyLimitBytes,
     heldBodiesLimitBytes: config.heldBodiesLimitBytes,
@@ -93,16 +99,30 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   })
   const { mount } = options
   const server = makeServer((request, response) => {
-    const path = pathUnder(mount, request.url)
-    if (mount === undefined || path === null || !mount.handle(request, response, path))
-      door.answer(request, response)
+    // A peer that vanishes is seen as 'close'; without a listener it would throw.
+    request.on('error', () => {})
+    response.on('error', () => {})
+    entrance.request(response, () => {
+      const path = pathUnder(mount, request.url)
+      if (mount === undefined || path === null || !mount.handle(request, response, path))
+        door.answer(request, response)
+    })
   })
   server.on('upgrade', (request, socket, head) => {
-    const path = pathUnder(mount, request.url)
-    if (mount === undefined || path === null || !mount.upgrade(request, socket, head, path)) socket.destroy()
+    entrance.socket(socket, () => {
+      const path = pathUnder(mount, request.url)
+      if (mount === undefined || path === null || !mount.upgrade(request, socket, head, path)) {
+        counters.invalid += 1
+        refuseUpgrade(socket, 426, 'Upgrade Required', 'WebSocket is not carried; use HTTP on the same path')
+      }
+    })
   })
   try {
     await listen(server, config.host, config.port)
+    // A connection that could not be taken (too many files, for example) is its client's loss alone.
+    server.on('error', () => {
+      counters.faults += 1
+    })
   } catch (error) {
     await Promise.all([emulator.close(), transport.close()])
     throw error
@@ -129,10 +149,12 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
 }
 
 /** Path and query of a request below the mount's prefix; null when it lies elsewhere. */
-const pathUnder = (mount: Mount | undefined, url = '/'): string | null => {
-  if (mount === undefined || !url.startsWith(mount.prefix)) return null
-  const path = url.slice(mount.prefix.length)
-  return path === '' || path.startsWith('/') || path.startsWith('?') ? path : null
+const pathUnder = (mount: Mount | undefined, url: string | undefined): string | null => {
+  const target = targetOf(url)
+  if (mount === undefined || target === null || !target.path.startsWith(mount.prefix)) return null
+  const path = target.path.slice(mount.prefix.length)
+  const query = target.query === null ? '' : `?${target.query}`
+  return path === '' || path.startsWith('/') ? path + query : null
 }
 
 const makeServer = (answer: (request: IncomingMessage, response: ServerResponse) => void): Server =>

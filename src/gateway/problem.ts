@@ -64,6 +64,24 @@ export const badRequest = (problems: ReadonlyArray<FieldProblem>): Problem => ({
   members: { problems },
 })
 
+export const badTarget: Problem = {
+  name: 'bad-target',
+  status: 400,
+  title: 'The target of the request names no path',
+  detail: 'the target has to be a path that begins with /, or an absolute http URL, without a fragment',
+  retryAfterS: null,
+  retryable: false,
+}
+
+export const twoHosts: Problem = {
+  name: 'two-hosts',
+  status: 400,
+  title: 'The request has more than one Host field',
+  detail: 'host: expected once, got several; which of them counts is for nobody to guess',
+  retryAfterS: null,
+  retryable: false,
+}
+
 export const notFound = (routes: ReadonlyArray<string>): Problem => ({
   name: 'no-route',
   status: 404,

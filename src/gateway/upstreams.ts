@@ -1,4 +1,5 @@
 /** Where requests go: the first segments of a path name an upstream, the rest is the upstream's own. */
+import { climbs, type Target } from './entrance/target.ts'
 import type { Wire } from './wire.ts'
 
 export interface Upstream {
@@ -47,11 +48,14 @@ export interface Route {
   readonly origin: string
   /** Without the query. */
   readonly path: string
-  /** Without `?`; empty when there is none. */
-  readonly query: string
+  /** Without `?`; null when there is none. */
+  readonly query: string | null
 }
 
-interface Target {
+/** Path and query as they go to the upstream: a bare `?` survives. */
+export const pathAndQuery = ({ path, query }: Route): string => (query === null ? path : `${path}?${query}`)
+
+interface Destination {
   readonly upstream: Upstream
   readonly origin: string
   readonly basePath: string
@@ -59,27 +63,25 @@ interface Target {
 
 export interface Router {
   /** Null when the path belongs to no upstream. */
-  readonly route: (url: string) => Route | null
+  readonly route: (target: Target) => Route | null
   /** As shown to a client that is lost. */
   readonly routes: ReadonlyArray<string>
 }
 
 export const makeRouter = (upstreams: ReadonlyArray<Upstream>): Router => {
-  const targets = new Map<string, Target>()
+  const targets = new Map<string, Destination>()
   for (const upstream of upstreams) {
     const { origin, pathname } = new URL(upstream.baseUrl)
     targets.set(upstream.name, { upstream, origin, basePath: pathname.replace(/\/+$/, '') })
   }
   return {
-    route: (url) => {
-      const mark = url.indexOf('?')
-      const path = mark < 0 ? url : url.slice(0, mark)
+    route: ({ path, query }) => {
       const found = /^\/((?:emulator\/)?[^/]+)(\/.*)$/.exec(path)
       const target = found === null ? undefined : targets.get(found[1] as string)
       // An upstream's base path is where it begins; what climbs out of it is no route.
-      if (found === null || target === undefined || /\/\.\.(?:\/|$)/.test(path)) return null
+      if (found === null || target === undefined || climbs(path)) return null
       const { upstream, origin, basePath } = target
-      return { upstream, origin, path: basePath + found[2], query: mark < 0 ? '' : url.slice(mark + 1) }
+      return { upstream, origin, path: basePath + found[2], query }
     },
     routes: ['/healthz', '/lanes', ...upstreams.map(({ name }) => `/${name}/*`)],
   }

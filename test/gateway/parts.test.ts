@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { InvalidInput } from '../../machines/index.ts'
 import { parseConfig, policyFinder } from '../../src/gateway/config.ts'
+import { climbs, type Target, targetOf } from '../../src/gateway/entrance/target.ts'
 import { makeBytesEstimator } from '../../src/gateway/estimator.ts'
 import { answerFields, requestFields } from '../../src/gateway/forward-headers.ts'
 import { modelIn, modelOf } from '../../src/gateway/model-of.ts'
@@ -185,19 +186,51 @@ describe('what travels', () => {
       provider: 'p',
       honoursPriority: false,
     } as const
-    const { route } = makeRouter([upstream])
+    const router = makeRouter([upstream])
+    const route = (url: string) => router.route(targetOf(url) as Target)
     expect(route('/local/v1/x?a=1&b=/../')).toEqual({
       upstream,
       origin: 'http://h:1',
       path: '/base/v1/x',
       query: 'a=1&b=/../',
     })
-    expect([
-      route('/local'),
-      route('/other/v1'),
-      route('/local/v1/../../x'),
-      route('http://h/local/x'),
-    ]).toEqual([null, null, null, null])
+    expect([route('/local'), route('/other/v1'), route('/local/v1/../../x')]).toEqual([null, null, null])
+    expect(route('http://h/local/x?')).toMatchObject({ path: '/base/x', query: '' })
+  })
+
+  it.each([
+    '/local/../x',
+    '/local/v1/..',
+    '/local/%2e%2e/x',
+    '/local/%2E./x',
+    '/local/.%2e/x',
+    '/local/..%2fx',
+    '/local/..%2Fx',
+    '/local/v1%2f..%2f..%2fx',
+    '/local/..%5cx',
+    '/local/..\\x',
+    '/local/%252e%252e/x',
+    '/local/%25252e%25252e%25252fx',
+    '/local/..;a=1/x',
+    '/local/..%3bx/y',
+    '/local/%c0%ae%c0%ae%c0%afx',
+  ])('%s climbs out of an upstream, so it is no route', (path) => {
+    expect(climbs(path)).toBe(true)
+  })
+
+  it.each([
+    '/local/v1/x..y',
+    '/local/v1/...',
+    '/local/v1/.../x',
+    '/local/..a/b',
+    '/local/a%2fb/models',
+    '/local/%zz/%',
+    '/local/models/meta%2Fllama-3..1',
+    '/local/100%25',
+    '/local/v1/%E2%80%A5/x',
+  ])('%s stays inside, and passes as it is', (path) => {
+    expect(climbs(path)).toBe(false)
+    expect(targetOf(path)?.path).toBe(path)
   })
 
   it('fields of one hop stay behind, both ways', () => {
