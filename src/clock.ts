@@ -9,10 +9,28 @@ export interface Clock {
    * sleeps. Absent where `now` itself is such a clock.
    */
   elapsed?(): number
+  /** Keeps the process alive until the answer is called. Absent where time does not pass by itself. */
+  hold?(): () => void
 }
 
 /** Longest timer that Node keeps; a longer one would fire at once. */
 export const longestTimerMs = 2_147_483_647
+
+/** Ref'd while somebody holds the process. One timer for all: to make one for each call costs more than to ref it. */
+const holding = { timer: null as NodeJS.Timeout | null, holders: 0 }
+
+const hold = (): (() => void) => {
+  holding.timer ??= setInterval(() => {}, longestTimerMs)
+  holding.holders += 1
+  if (holding.holders === 1) holding.timer.ref()
+  let isHeld = true
+  return () => {
+    if (!isHeld) return
+    isHeld = false
+    holding.holders -= 1
+    if (holding.holders === 0) holding.timer?.unref()
+  }
+}
 
 /** Real time. */
 export const systemClock: Clock = {
@@ -23,6 +41,7 @@ export const systemClock: Clock = {
     timer.unref()
     return () => clearTimeout(timer)
   },
+  hold,
 }
 
 interface Timer {
@@ -118,5 +137,6 @@ export const steadyClock = (clock: Clock, notBeforeMs = 0): Clock => {
       return nowMs + offsetMs
     },
     after: (ms, fn) => clock.after(ms, fn),
+    hold: () => clock.hold?.() ?? (() => {}),
   }
 }

@@ -43,7 +43,7 @@ type Settled = Extract<ScopeEvent, { type: 'call.settled' }>
 
 export const settle = (draft: Draft, event: Settled): void => {
   const flight = lookup(draft.inFlight, event.callId)
-  if (flight === undefined) {
+  if (flight === undefined || event.late === true) {
     draft.counters.lateSettlements += 1
     return
   }
@@ -51,8 +51,9 @@ export const settle = (draft: Draft, event: Settled): void => {
   land(draft, now)
   account(draft, now, event)
   if (event.evidence !== undefined) weigh(draft, event.evidence, now)
-  if (event.outcome === 'throttled') return settleThrottled(draft, now, event.evidence)
-  if (event.outcome === 'cancelled' && now.preempted) return returnToPlace(draft, now, 'preempted')
+  if (event.outcome === 'throttled') return settleThrottled(draft, now, event)
+  if (event.outcome === 'cancelled' && now.preempted && event.owner !== 'left')
+    return returnToPlace(draft, now, 'preempted', event.owner)
   if (event.outcome === 'completed') {
     draft.counters.completed += 1
     draft.learned = grown(draft, draft.counts.places + 1)
@@ -62,14 +63,15 @@ export const settle = (draft: Draft, event: Settled): void => {
 }
 
 /** A refusal before acceptance is evidence, not a result: the call keeps its place while it may succeed later. */
-const settleThrottled = (draft: Draft, flight: InFlight, evidence: Evidence | undefined): void => {
+const settleThrottled = (draft: Draft, flight: InFlight, { evidence, owner }: Settled): void => {
   draft.counters.refusedByProvider += 1
   const kind = evidence?.kind ?? 'unknown-rate-limit'
   draft.refusalsByKind = { ...draft.refusalsByKind, [kind]: (draft.refusalsByKind[kind] ?? 0) + 1 }
   if (draft.episode !== null) draft.episode = { ...draft.episode, refusals: draft.episode.refusals + 1 }
   const retryable = evidence?.retryable ?? true
   const mayRetry = retryable && flight.stage !== 'accepted' && flight.attempts < draft.policy.maxAttempts
-  if (mayRetry) return returnToPlace(draft, flight, 'refused-by-provider')
+  if (owner === 'left') return end(draft, flight.call, 'throttled')
+  if (mayRetry) return returnToPlace(draft, flight, 'refused-by-provider', owner)
   reject(draft, flight.call.id, retryable ? 'attempts-exhausted' : 'not-retryable')
   end(draft, flight.call, 'throttled')
 }

@@ -15,6 +15,13 @@ export type Outcome =
   | 'abandoned'
   | 'unknown'
 
+/**
+ * What the owner of a dispatch does where its call goes back to its place. `sends`: it waits on and
+ * sends as soon as it holds the next permit, so the next grant is the dispatch. `away`: it is granted
+ * nothing until it asks again. `left`: nobody wants the call any more, so it ends instead.
+ */
+export type OwnerStance = 'sends' | 'away' | 'left'
+
 /** Facts that a scope is told. `at` is epoch milliseconds, stamped by the host. */
 export type ScopeEvent =
   | {
@@ -37,6 +44,10 @@ export type ScopeEvent =
       readonly usage?: Usage
       /** What the provider said; always there for `throttled`. */
       readonly evidence?: Evidence
+      /** Left out: its owner waits on, and says when it sends. */
+      readonly owner?: OwnerStance
+      /** Said of a permit that was settled before, while the next one of its call is out: it is counted, and changes nothing. */
+      readonly late?: boolean
     }
   /** Let a waiting call through as if a primary depended on it. */
   | { readonly type: 'call.promoted'; readonly at: number; readonly callId: string }

@@ -1,11 +1,13 @@
 /** Where a call stands: in its queue, in flight, or ended; and the moves between these. */
 import { HashMap } from 'effect'
 import { type Ending, remember } from '../collections/ended-log.ts'
+import { add } from '../collections/heap.ts'
 import { insert, push } from '../collections/queue.ts'
 import * as pacing from '../limits/pacing.ts'
 import { departed } from '../limits/shed-limits.ts'
 import type { Call } from '../model/call.ts'
 import type { DeferReason, ExpireReason, RejectReason } from '../model/decision.ts'
+import type { OwnerStance } from '../model/event.ts'
 import { type InFlight, lookup, type Waiting, without } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { lend } from './dispatch.ts'
@@ -20,7 +22,7 @@ import {
 } from './fairness.ts'
 import { countFlight } from './grant.ts'
 import { placed, rankOf } from './primary-order.ts'
-import { noteArrival } from './timeouts.ts'
+import { noteArrival, sweepBy } from './timeouts.ts'
 
 /** Into the lane's queue, at its own place. */
 export const enqueue = (draft: Draft, waiting: Waiting): void => {
@@ -34,6 +36,7 @@ export const enqueue = (draft: Draft, waiting: Waiting): void => {
     enqueuePrimary(draft, waiting)
   } else {
     draft.counts.auxiliaryWaiting += 1
+    if (!isReady(waiting)) return
     if (waiting.urgent)
       draft.urgent = isNewest(draft, waiting) ? push(draft.urgent, place) : insert(draft.urgent, place, seqOf)
     else enqueueAuxiliary(draft, waiting)
@@ -130,12 +133,18 @@ export const isUrgent = (draft: Draft, call: Call): boolean =>
     lookup(draft.dependents, call.id) !== undefined ||
     (call.turnId !== null && lookup(draft.turns, call.turnId)?.betweenRounds === 'hold'))
 
-/** Back to its own place, with its age. */
-export const returnToPlace = (draft: Draft, flight: InFlight, reason: DeferReason): void => {
+/** Back to its own place, with its age. There an owner that is away is waited for as after a restart. */
+export const returnToPlace = (
+  draft: Draft,
+  flight: InFlight,
+  reason: DeferReason,
+  owner?: Exclude<OwnerStance, 'left'>,
+): void => {
   const { call, seq, submittedAt, attempts } = flight
   if (call.lane === 'auxiliary' && flight.grant !== 'dependency' && flight.grant !== 'nested') {
     refundTurn(draft, call.principal, call.inputTokens)
   }
+  const unclaimedUntilMs = owner === 'away' ? draft.at + draft.policy.unclaimedExpiryMs : null
   enqueue(draft, {
     call,
     seq,
@@ -144,10 +153,13 @@ export const returnToPlace = (draft: Draft, flight: InFlight, reason: DeferReaso
     reason,
     urgent: flight.grant === 'dependency' || isUrgent(draft, call),
     waitsFor: [],
-    unclaimedUntilMs: null,
-    // Its owner has to come back first.
-    dispatchAtOnce: false,
+    unclaimedUntilMs,
+    dispatchAtOnce: owner === 'sends',
   })
+  if (unclaimedUntilMs !== null) {
+    sweepBy(draft, unclaimedUntilMs)
+    draft.unclaimed = add(draft.unclaimed, { at: unclaimedUntilMs, callId: call.id })
+  }
   noteArrival(draft, call.lane, submittedAt, insert(draft.arrivals[call.lane], { seq, id: call.id }, seqOf))
   draft.unannounced = [...draft.unannounced, call.id]
 }

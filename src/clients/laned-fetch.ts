@@ -5,14 +5,17 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { PolicyInput } from '../../machines/index.ts'
+import { currentAmbient } from '../carrier/ambient.ts'
 import { systemClock } from '../clock.ts'
 import { type BytesEstimator, makeBytesEstimator } from '../gateway/estimator.ts'
 import { admissionProblem } from '../gateway/problem.ts'
 import { capacityEvidence, LimitReader } from '../gateway/reading.ts'
+import { Attempts, type Sender } from '../host/attempts.ts'
 import type { AdmissionError } from '../host/errors.ts'
 import { LaneHost, type LaneScope } from '../host/host.ts'
+import { runnerOf } from '../host/internal.ts'
 import type { Permit, Settlement } from '../host/permit.ts'
-import type { CallRequest } from '../host/request.ts'
+import { type CallRequest, callOf } from '../host/request.ts'
 import type { ScopeKey } from '../host/scope-name.ts'
 import { type AskedRequest, readAsked } from './asked-request.ts'
 import { currentCall } from './call-context.ts'
@@ -63,12 +66,12 @@ interface Course {
 
 /** The lanes of every request that goes through it. Turn the SDK's own retries off: each would be a new call. */
 export const lanedFetch = (lanes: LaneScope | LaneHost, options: LanedFetchOptions = {}): typeof fetch => {
-  const { call: callOf = plainCall, fetch: send = globalThis.fetch, refusals = 'respond' } = options
+  const { call: describe = plainCall, fetch: send = globalThis.fetch, refusals = 'respond' } = options
   const limits = new LimitReader()
   const estimator = makeBytesEstimator()
   return async (input, init) => {
     const asked = await readAsked(input, init)
-    const call = callOf(asked)
+    const call = describe(asked)
     if (call === null) return send(input, init)
     const { scope, provider } = scopeOf(lanes, asked, options)
     const estimated = asked.body === null ? 0 : estimator.estimate(asked.body, asked.model ?? '', scope.name)
@@ -80,7 +83,8 @@ export const lanedFetch = (lanes: LaneScope | LaneHost, options: LanedFetchOptio
       ...(signal === undefined ? {} : { signal }),
     }
     try {
-      return await attempts({ asked, scope, request, provider, send, limits, estimator })
+      const course = { asked, scope, request, provider, send, limits, estimator }
+      return await new Promise((resolve, reject) => new LanedRequest(course, resolve, reject).start())
     } catch (error) {
       if (refusals === 'throw' || !isAdmissionError(error) || signal?.aborted) throw error
       return refusalOf(error)
@@ -104,91 +108,98 @@ const scopeOf = (
 const isAdmissionError = (error: unknown): error is AdmissionError =>
   error instanceof Error && 'callId' in error && '_tag' in error
 
-/** Sends until there is an answer for the caller: again after a refusal, or after a primary took the place. */
-const attempts = async (course: Course): Promise<Response> => {
-  for (;;) {
-    const permit = await course.scope.admit(course.request, { dispatchAtOnce: true })
-    const answer = await attempt(course, permit)
-    if (answer !== null) return answer
-  }
-}
+/** One request on its way: sent until there is an answer for the caller. */
+class LanedRequest implements Sender {
+  readonly dispatch = 'withGrant'
+  readonly #course: Course
+  readonly #attempts: Attempts
+  readonly #answered: (response: Response) => void
+  readonly #failed: (error: unknown) => void
 
-/** One dispatch; null when the call waits in its place again. */
-const attempt = async (course: Course, permit: Permit): Promise<Response | null> => {
-  const { asked, scope, provider, send, limits } = course
-  let response: Response
-  try {
-    response = await asked.send(send, permit.signal)
-  } catch (error) {
-    if (!permit.signal.aborted) {
-      permit.settle({ outcome: 'failed' })
-      throw error
-    }
-    return again(course, permit, { outcome: 'cancelled' }, () => {
-      throw permit.signal.reason
+  constructor(course: Course, answered: (response: Response) => void, failed: (error: unknown) => void) {
+    this.#course = course
+    const { scope, request } = course
+    const call = callOf(request, scope.name, currentAmbient())
+    this.#attempts = new Attempts(runnerOf(scope), call, this, request.signal)
+    this.#answered = answered
+    this.#failed = failed
+  }
+
+  start(): void {
+    this.#attempts.ask()
+  }
+
+  granted(permit: Permit): void {
+    this.#attempt(permit).catch((error: unknown) => {
+      // Whatever failed, the place is free again.
+      if (!permit.settled) this.#attempts.end({ outcome: permit.isAborted ? 'cancelled' : 'failed' })
+      this.#failed(error)
     })
   }
-  const receivedAtMs = systemClock.now()
-  scope.learn(limits.read(scope.name, provider, headOf(response), receivedAtMs))
-  if (response.status >= 300) return refused(course, permit, response, receivedAtMs)
-  permit.accepted()
-  return watched({ provider, response, receivedAtMs, signal: permit.signal }, (end, reading) =>
-    settle(course, permit, end, reading),
-  )
-}
 
-/** Settles; null when the call may be sent again from its place, else what `otherwise` gives. */
-const again = (
-  { asked, scope, request }: Course,
-  permit: Permit,
-  settlement: Settlement,
-  otherwise: () => Response,
-): Response | null => {
-  if (permit.settled || permit.settle(settlement) === 'ended') return otherwise()
-  if (asked.repeatable) return null
-  scope.withdraw(request.id)
-  return otherwise()
-}
-
-/** Any answer but a success: evidence sends the call back to its place, all else is the caller's. */
-const refused = async (
-  course: Course,
-  permit: Permit,
-  response: Response,
-  receivedAtMs: number,
-): Promise<Response | null> => {
-  let body: Uint8Array<ArrayBuffer>
-  try {
-    body = new Uint8Array(await response.arrayBuffer())
-  } catch (error) {
-    permit.settle({ outcome: permit.signal.aborted ? 'cancelled' : 'failed' })
-    throw error
+  refused(error: AdmissionError): void {
+    this.#failed(error)
   }
-  const evidence = capacityEvidence(
-    course.provider,
-    headOf(response),
-    Buffer.from(body.subarray(0, heldBytes)),
-    receivedAtMs,
-  )
-  if (evidence === null) {
-    permit.settle({ outcome: 'failed' })
-    return remade(response, body)
-  }
-  // The scope has tried as often as its policy allows; an SDK that tries on would only add to the load.
-  const passedOn = (): Response => remade(response, body, { 'x-should-retry': 'false' })
-  return again(course, permit, { outcome: 'throttled', evidence }, passedOn)
-}
 
-/** The body of a success has ended. */
-const settle = (course: Course, permit: Permit, end: BodyEnd, reading: AnswerReading): void => {
-  if (permit.settled) return
-  const { usage } = reading
-  const disposition = permit.settle(settlementOf(end, permit, reading))
-  // A primary took the place in the middle of the answer: the reader has a part of it, and asks anew if it likes.
-  if (disposition === 'waiting') course.scope.withdraw(course.request.id)
-  const { estimator, asked, scope, request } = course
-  if (end === 'complete' && usage !== null && asked.body !== null)
-    estimator.learn(asked.body.byteLength, usage, scope.name, request.inputTokens ?? 0)
+  revoked(error: AdmissionError): void {
+    this.#failed(error)
+  }
+
+  left(reason: unknown): void {
+    this.#failed(reason)
+  }
+
+  async #attempt(permit: Permit): Promise<void> {
+    const { asked, scope, provider, send, limits } = this.#course
+    let response: Response
+    try {
+      response = await asked.send(send, permit.signal)
+    } catch (error) {
+      if (!permit.isAborted) {
+        this.#attempts.settle({ outcome: 'failed' })
+        throw error
+      }
+      if (!this.#waitsAgain({ outcome: 'cancelled' })) throw permit.signal.reason
+      return
+    }
+    const receivedAtMs = systemClock.now()
+    scope.learn(limits.read(scope.name, provider, headOf(response), receivedAtMs))
+    if (response.status >= 300) return this.#refused(response, receivedAtMs)
+    permit.accepted()
+    const source = { provider, response, receivedAtMs, signal: permit.signal }
+    this.#answered(watched(source, (end, reading) => this.#bodyEnded(permit, end, reading)))
+  }
+
+  /** Settles; true when the request is sent again from its place. */
+  #waitsAgain(settlement: Settlement): boolean {
+    if (this.#course.asked.repeatable) return this.#attempts.settle(settlement) === 'waiting'
+    this.#attempts.end(settlement)
+    return false
+  }
+
+  /** Any answer but a success: evidence sends the call back to its place, all else is the caller's. */
+  async #refused(response: Response, receivedAtMs: number): Promise<void> {
+    const body = new Uint8Array(await response.arrayBuffer())
+    const head = Buffer.from(body.subarray(0, heldBytes))
+    const evidence = capacityEvidence(this.#course.provider, headOf(response), head, receivedAtMs)
+    if (evidence === null) {
+      this.#attempts.settle({ outcome: 'failed' })
+      return this.#answered(remade(response, body))
+    }
+    if (this.#waitsAgain({ outcome: 'throttled', evidence })) return
+    // The scope has tried as often as its policy allows; an SDK that tries on would only add to the load.
+    this.#answered(remade(response, body, { 'x-should-retry': 'false' }))
+  }
+
+  /** The body of a success has ended. Its reader has a part of it, so the call ends also where a primary took its place. */
+  #bodyEnded(permit: Permit, end: BodyEnd, reading: AnswerReading): void {
+    if (permit.settled) return
+    this.#attempts.end(settlementOf(end, permit, reading))
+    const { estimator, asked, scope, request } = this.#course
+    const { usage } = reading
+    if (end === 'complete' && usage !== null && asked.body !== null)
+      estimator.learn(asked.body.byteLength, usage, scope.name, request.inputTokens ?? 0)
+  }
 }
 
 const settlementOf = (end: BodyEnd, permit: Permit, { usage, evidence }: AnswerReading): Settlement => {
@@ -198,7 +209,7 @@ const settlementOf = (end: BodyEnd, permit: Permit, { usage, evidence }: AnswerR
     return { outcome, evidence, ...said }
   }
   if (end === 'complete') return { outcome: 'completed', ...said }
-  return { outcome: end === 'dropped' || permit.signal.aborted ? 'cancelled' : 'failed', ...said }
+  return { outcome: end === 'dropped' || permit.isAborted ? 'cancelled' : 'failed', ...said }
 }
 
 /** A call that got no permit, as an answer in the shape that SDKs read, and do not try again. */

@@ -8,11 +8,14 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { Evidence, Usage } from '../../machines/index.ts'
+import { currentAmbient } from '../carrier/ambient.ts'
 import { evidenceOfError } from '../evidence/error-evidence.ts'
-import { type AdmissionError, Preempted } from '../host/errors.ts'
+import { Attempts, type Sender } from '../host/attempts.ts'
+import type { AdmissionError } from '../host/errors.ts'
 import type { LaneScope } from '../host/host.ts'
-import type { Disposition, Permit } from '../host/permit.ts'
-import type { CallRequest } from '../host/request.ts'
+import { runnerOf } from '../host/internal.ts'
+import type { Disposition, Permit, Settlement } from '../host/permit.ts'
+import { type CallRequest, callOf } from '../host/request.ts'
 import { currentCall } from './call-context.ts'
 
 /** What a provider adapter says it used. Providers differ in whether `inputTokens` includes the cache. */
@@ -171,69 +174,112 @@ class Lanes {
     dispatch: Dispatch<AdapterResponse>,
   ): Promise<AdapterResponse> {
     const scope = this.#options.scope(request)
-    const call: CallRequest & { readonly id: string } = {
+    const asked: CallRequest = {
       ...currentCall(),
       id: randomUUID(),
       inputTokens: this.#options.estimate?.(request) ?? 0,
-      ...(signal === undefined ? {} : { signal }),
+    }
+    const call = callOf(asked, scope.name, currentAmbient())
+    const reading = {
+      provider: this.#adapter.name,
+      usage: cacheApart,
+      evidence: evidenceOfError,
+      ...this.#options,
     }
     try {
-      for (;;) {
-        const permit = await scope.admit(call)
-        // On record before it is sent, so that a restart can tell "not sent" from "unknown".
-        await permit.dispatched()
-        const answer = await this.#attempt(scope, call, permit, dispatch)
-        if (answer !== null) return answer
-      }
+      return await new Promise((resolve, reject) => {
+        const sender = new AdapterCall(dispatch, reading, resolve, reject)
+        sender.start(new Attempts(runnerOf(scope), call, sender, signal))
+      })
     } catch (error) {
       throw isAdmissionError(error) && !signal?.aborted ? new LaneRefusal(error) : error
     }
   }
-
-  /** One dispatch; null when the call waits in its place again. It settles with the adapter's promise. */
-  async #attempt(
-    scope: LaneScope,
-    call: { readonly id: string },
-    permit: Permit,
-    dispatch: Dispatch<AdapterResponse>,
-  ): Promise<AdapterResponse | null> {
-    try {
-      const response = await untilLost(permit, dispatch.send(permit))
-      const { usage: read = cacheApart } = this.#options
-      if (!permit.settled)
-        permit.settle({
-          outcome: 'completed',
-          ...(response.usage === undefined ? {} : { usage: read(response.usage) }),
-        })
-      return response
-    } catch (error) {
-      const lost = permit.signal.reason as unknown
-      const disposition = permit.settled ? 'ended' : this.#settleFailure(permit, error)
-      if (disposition === 'ended') throw isAdmissionError(lost) ? lost : error
-      if (!dispatch.delivered) return null
-      // Its reader has a part of the answer, which cannot be taken back.
-      scope.withdraw(call.id)
-      throw lost instanceof Preempted ? lost : error
-    }
-  }
-
-  #settleFailure(permit: Permit, error: unknown): Disposition {
-    if (permit.signal.aborted) return permit.settle({ outcome: 'cancelled' })
-    const { evidence: read = evidenceOfError } = this.#options
-    const evidence = read(this.#adapter.name, error)
-    return evidence === null
-      ? permit.settle({ outcome: 'failed' })
-      : permit.settle({ outcome: 'throttled', evidence })
-  }
 }
 
-/** `sent`, or the error of a permit that was taken away for good from an adapter that does not answer its abort. */
-const untilLost = <A>(permit: Permit, sent: Promise<A>): Promise<A> =>
-  new Promise((resolve, reject) => {
-    const lost = (): void => reject(permit.lost.reason)
-    permit.lost.addEventListener('abort', lost, { once: true })
-    sent.then(resolve, reject).finally(() => permit.lost.removeEventListener('abort', lost))
-  })
+type AdapterReading = Required<Pick<LanedAdapterOptions<AdapterRequest>, 'usage' | 'evidence'>> & {
+  readonly provider: string
+}
+
+/** One request of the layer above, sent until there is an answer. It is settled by the adapter's promise. */
+class AdapterCall implements Sender {
+  // On record before it is sent, so that a restart can tell "not sent" from "unknown".
+  readonly dispatch = 'withGrant'
+  readonly #dispatch: Dispatch<AdapterResponse>
+  readonly #reading: AdapterReading
+  readonly #answered: (response: AdapterResponse) => void
+  readonly #failed: (error: unknown) => void
+  #attempts: Attempts | null = null
+
+  constructor(
+    dispatch: Dispatch<AdapterResponse>,
+    reading: AdapterReading,
+    answered: (response: AdapterResponse) => void,
+    failed: (error: unknown) => void,
+  ) {
+    this.#dispatch = dispatch
+    this.#reading = reading
+    this.#answered = answered
+    this.#failed = failed
+  }
+
+  start(attempts: Attempts): void {
+    this.#attempts = attempts
+    attempts.ask()
+  }
+
+  granted(permit: Permit): void {
+    this.#send(permit).then(
+      (response) => {
+        this.#settle(permit, this.#completed(response))
+        this.#answered(response)
+      },
+      (error: unknown) => this.#attemptFailed(permit, error),
+    )
+  }
+
+  refused(error: AdmissionError): void {
+    this.#failed(error)
+  }
+
+  /** Also when the adapter does not answer the abort. */
+  revoked(error: AdmissionError): void {
+    this.#failed(error)
+  }
+
+  left(reason: unknown): void {
+    this.#failed(reason)
+  }
+
+  async #send(permit: Permit): Promise<AdapterResponse> {
+    return this.#dispatch.send(permit)
+  }
+
+  #completed({ usage }: AdapterResponse): Settlement {
+    if (usage === undefined) return { outcome: 'completed' }
+    const used = this.#attempts?.read(() => this.#reading.usage(usage)) ?? null
+    return used === null ? { outcome: 'completed' } : { outcome: 'completed', usage: used }
+  }
+
+  #settle(permit: Permit, settlement: Settlement): Disposition {
+    return permit.disposition ?? this.#attempts?.settle(settlement) ?? 'ended'
+  }
+
+  #attemptFailed(permit: Permit, error: unknown): void {
+    const lost = permit.isAborted ? (permit.signal.reason as unknown) : null
+    // Its reader has a part of the answer, which cannot be taken back.
+    if (this.#dispatch.delivered && !permit.settled) permit.leave()
+    if (this.#settle(permit, this.#failure(permit, error)) === 'waiting') return
+    this.#failed(isAdmissionError(lost) ? lost : error)
+  }
+
+  #failure(permit: Permit, error: unknown): Settlement {
+    if (permit.isAborted) return { outcome: 'cancelled' }
+    const { provider } = this.#reading
+    const evidence = this.#attempts?.read(() => this.#reading.evidence(provider, error)) ?? null
+    return evidence === null ? { outcome: 'failed' } : { outcome: 'throttled', evidence }
+  }
+}
 
 /** The callbacks, the first of which is noted; the others cost a comparison. */
 const noting = (callbacks: object, first: () => void): object => {

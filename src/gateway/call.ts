@@ -5,7 +5,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Evidence, Usage } from '../../machines/index.ts'
 import type { AdmissionError } from '../host/errors.ts'
-import type { Disposition, Permit } from '../host/permit.ts'
+import type { Permit, Settlement } from '../host/permit.ts'
 import { type AnswerTags, ClientAnswer } from './answer.ts'
 import type { AskedCall } from './asked-call.ts'
 import { Attempt, type AttemptEvents, type ProviderRefusal } from './attempt.ts'
@@ -109,11 +109,6 @@ export class ProxiedCall implements Absentee, PlaceHolder {
     }
   }
 
-  #askAgain(): void {
-    this.#exchange = null
-    this.#place.ask()
-  }
-
   #send(permit: Permit): void {
     permit.signal.addEventListener('abort', () => this.#takenBack(permit), { once: true })
     if (permit.signal.aborted) return this.#takenBack(permit)
@@ -149,7 +144,8 @@ export class ProxiedCall implements Absentee, PlaceHolder {
     else if (this.#place.settle({ outcome: 'throttled', evidence }) === 'waiting') {
       this.#ports.counters.absorbedRefusals += 1
       this.#refusal = refusal
-      return this.#askAgain()
+      this.#exchange = null
+      return
     }
     this.#passOn(refusal)
   }
@@ -159,7 +155,8 @@ export class ProxiedCall implements Absentee, PlaceHolder {
       if (evidence !== null) {
         this.#ports.counters.streamErrors += 1
         const outcome = evidence.kind === 'not-capacity' ? 'failed' : 'throttled'
-        this.#place.settle({ outcome, evidence, ...said(usage) })
+        // Its client has the beginning of the answer, which cannot be taken back.
+        this.#place.end({ outcome, evidence, ...said(usage) })
       } else {
         this.#place.settle({ outcome: 'completed', ...said(usage) })
         this.#learn(usage)
@@ -190,13 +187,14 @@ export class ProxiedCall implements Absentee, PlaceHolder {
   #takenBack(permit: Permit): void {
     if (this.#done || !this.#place.holds(permit)) return
     const error = permit.signal.reason as AdmissionError
-    const mayGoOn = !this.#answer.begun && error._tag !== 'DeadlineExceeded'
-    const disposition = this.#release(error.message)
-    if (disposition === 'waiting' && mayGoOn) {
-      this.#ports.counters.preemptions += 1
-      return this.#askAgain()
-    }
-    if (disposition === 'waiting') this.#place.giveUp()
+    this.#stop(error.message)
+    if (!this.#answer.begun && error._tag !== 'DeadlineExceeded') {
+      if (this.#place.settle(this.#cancelled()) === 'waiting') {
+        this.#ports.counters.preemptions += 1
+        this.#exchange = null
+        return
+      }
+    } else this.#place.end(this.#cancelled())
     this.#breakOff(this.#problemOf(error))
   }
 
@@ -242,13 +240,18 @@ export class ProxiedCall implements Absentee, PlaceHolder {
   /** Ends the call for the scope, wherever it stands. */
   #letGo(why: string): void {
     if (this.#place.isAwaited) this.#place.withdraw(why)
-    else if (this.#release(why) === 'waiting') this.#place.giveUp()
+    else {
+      this.#stop(why)
+      this.#place.end(this.#cancelled())
+    }
   }
 
-  /** Stops the upstream and settles as cancelled. */
-  #release(why: string): Disposition {
+  #stop(why: string): void {
     this.#exchange?.abort(new Error(why))
-    return this.#place.settle({ outcome: 'cancelled', ...said(this.#attempt?.reading?.usage ?? null) })
+  }
+
+  #cancelled(): Settlement {
+    return { outcome: 'cancelled', ...said(this.#attempt?.reading?.usage ?? null) }
   }
 
   #passOn({ head, body }: ProviderRefusal): void {

@@ -4,8 +4,9 @@ import { endingOf } from '../../machines/collections/ended-log.ts'
 import type { Call } from '../../machines/index.ts'
 import type { Clock } from '../clock.ts'
 import { Alarm } from '../host/alarm.ts'
+import { Attempts, type Sender } from '../host/attempts.ts'
 import { type AdmissionError, errorOf } from '../host/errors.ts'
-import type { Disposition, Permit, Settlement } from '../host/permit.ts'
+import type { DispatchRecord, Disposition, Permit, Settlement } from '../host/permit.ts'
 import type { ScopeRunner } from '../host/scope-runner.ts'
 
 /** Whose place it is. */
@@ -18,13 +19,13 @@ export interface PlaceHolder {
   missed(): void
 }
 
-export class Place {
+export class Place implements Sender {
+  readonly #attempts: Attempts
   readonly #runner: ScopeRunner
   readonly #clock: Clock
   readonly #holder: PlaceHolder
   #call: Call
-  #permit: Permit | null = null
-  #attempts = 0
+  #attemptCount = 0
   #waitedMs = 0
   /** Since when it waits for a permit, epoch milliseconds; null while it does not. */
   #waitsSinceMs: number | null = null
@@ -35,6 +36,12 @@ export class Place {
     this.#call = call
     this.#clock = clock
     this.#holder = holder
+    this.#attempts = new Attempts(runner, call, this)
+  }
+
+  /** The request leaves as soon as the permit is here, so it waits for both facts at once. */
+  get dispatch(): DispatchRecord {
+    return this.#holder.isPresent ? 'onDelivery' : 'byOwner'
   }
 
   /** As the scope knows it. */
@@ -44,7 +51,7 @@ export class Place {
 
   /** Dispatches so far. */
   get attempts(): number {
-    return this.#attempts
+    return this.#attemptCount
   }
 
   /** In queues, all attempts together, milliseconds. */
@@ -71,18 +78,7 @@ export class Place {
   ask(call: Call = this.#call): void {
     this.#call = call
     this.#waitsSinceMs = this.#clock.now()
-    const holder = this.#holder
-    this.#runner.submit(call, {
-      // The request leaves as soon as the permit is here, so it waits for both facts at once.
-      get dispatch() {
-        return holder.isPresent ? 'onDelivery' : 'byOwner'
-      },
-      granted: (permit) => this.#granted(permit),
-      refused: (error) => {
-        this.#countWait()
-        holder.refused(error)
-      },
-    })
+    this.#attempts.ask(call)
   }
 
   /**
@@ -99,37 +95,33 @@ export class Place {
   }
 
   get hasPermit(): boolean {
-    return this.#permit !== null
+    return this.#attempts.permit !== null
   }
 
   holds(permit: Permit): boolean {
-    return this.#permit === permit
+    return this.#attempts.permit === permit
   }
 
   accepted(): void {
-    this.#permit?.accepted()
+    this.#attempts.permit?.accepted()
   }
 
-  /** Settles the present permit. `waiting` also when its place was granted again in the same breath. */
+  /** Settles the present permit. After `waiting` it waits for the next one. */
   settle(settlement: Settlement): Disposition {
-    const permit = this.#permit
-    this.#permit = null
-    if (permit === null || permit.settled) return 'ended'
-    if (permit.settle(settlement) === 'waiting') return 'waiting'
-    return HashMap.has(this.#runner.context.inFlight, this.#call.id) ? 'waiting' : 'ended'
+    const disposition = this.#attempts.settle(settlement)
+    if (disposition === 'waiting') this.#waitsSinceMs = this.#clock.now()
+    return disposition
+  }
+
+  /** Settles the present permit, and the call ends, also where it could have gone back to its place. */
+  end(settlement: Settlement): void {
+    this.#attempts.end(settlement)
   }
 
   /** Leaves while it waits for a permit. */
   withdraw(why: string): void {
     this.#countWait()
-    this.#runner.withdraw(this.#call.id, new Error(why))
-  }
-
-  /** Leaves a place that was taken again by a settlement. Asked for first, so that a permit on its way is given back. */
-  giveUp(): void {
-    const granted = (permit: Permit): void => void permit.settle({ outcome: 'cancelled' })
-    this.#runner.submit(this.#call, { dispatch: 'byOwner', granted, refused: () => {} })
-    this.withdraw('nobody waits for it any more')
+    this.#attempts.leave(new Error(why))
   }
 
   #ring(deadlineAt: number): number | null {
@@ -142,20 +134,24 @@ export class Place {
     if (this.isAwaited) {
       this.withdraw(error.message)
       this.#holder.refused(error)
-    } else this.#permit?.abort(error)
+    } else this.#attempts.permit?.leave(error)
     return null
   }
 
-  #granted(permit: Permit): void {
+  granted(permit: Permit): void {
     this.#countWait()
     if (!this.#holder.isPresent) {
       // Kept for a client that may never come, a permit would stop those behind it.
-      this.#runner.giveBack(permit)
+      this.#attempts.giveBack()
       return this.#holder.missed()
     }
-    this.#permit = permit
-    this.#attempts = permit.attempt
+    this.#attemptCount = permit.attempt
     this.#holder.granted(permit)
+  }
+
+  refused(error: AdmissionError): void {
+    this.#countWait()
+    this.#holder.refused(error)
   }
 
   #countWait(): void {

@@ -1,12 +1,13 @@
 /** The Promise face of the host: the same runners, for programs without Effect. */
-import { Effect } from 'effect'
 import type { LimitReading, PolicyInput } from '../../machines/index.ts'
 import { currentAmbient, insidePermit, withAmbient } from '../carrier/ambient.ts'
+import { askForPermit } from './admission.ts'
 import { type Explanation, explainCall } from './explain.ts'
+import { keepRunner } from './internal.ts'
 import type { Kernel } from './kernel.ts'
 import type { Permit } from './permit.ts'
 import { type CallRequest, callOf } from './request.ts'
-import { awaitPermit, promised, runCall } from './run.ts'
+import { Run, type RunFace } from './run.ts'
 import { type ScopeKey, scopeName } from './scope-name.ts'
 import type { Observation, ScopeRunner } from './scope-runner.ts'
 import { type HostOptions, openKernel, type RunOptions, readingOf, watchBuffer } from './service.ts'
@@ -23,6 +24,7 @@ export class LaneScope {
 
   constructor(runner: ScopeRunner) {
     this.#runner = runner
+    keepRunner(this, runner)
   }
 
   get name(): string {
@@ -40,30 +42,44 @@ export class LaneScope {
    * `permit.signal` on, and turn the SDK's own retries off. Rejects with an `AdmissionError`, with
    * the signal's reason, or with what `fn` threw.
    */
-  run<A>(request: CallRequest, fn: (permit: Permit) => PromiseLike<A>, options?: RunOptions<A>): Promise<A> {
-    return Effect.runPromise(
-      Effect.suspend(() => {
-        const ambient = currentAmbient()
-        const call = callOf(request, this.name, ambient)
-        const { id: callId, priorityClass } = call
-        const permitted = insidePermit(ambient, { scope: this.name, callId, priorityClass })
-        return runCall(
-          this.#runner,
-          call,
-          (permit) => promised(permit, () => withAmbient(permitted, () => fn(permit))),
-          readingOf(this.name, options),
-          request.signal,
-        )
-      }),
-    )
+  run<A>(
+    request: CallRequest,
+    fn: (permit: Permit) => A | PromiseLike<A>,
+    options?: RunOptions<A>,
+  ): Promise<A> {
+    return new Promise((resolve, reject) => {
+      const ambient = currentAmbient()
+      const call = callOf(request, this.name, ambient)
+      const { id: callId, priorityClass } = call
+      const permitted = insidePermit(ambient, { scope: this.name, callId, priorityClass })
+      const face: RunFace<A> = {
+        begin: (permit, ended) =>
+          void withAmbient(permitted, async () => fn(permit)).then(
+            (value) => ended({ value }),
+            (error: unknown) => ended({ error, interrupted: false }),
+          ),
+        succeeded: resolve,
+        failed: reject,
+        refused: reject,
+        left: reject,
+      }
+      new Run(this.#runner, call, readingOf(this.name, options), face, request.signal).start()
+    })
+  }
+
+  /** Results and errors of `run` at which a reader of usage or evidence threw: they count without what it would have read. */
+  get readerFailures(): number {
+    return this.#runner.readerFailures
   }
 
   /** A permit of your own: say `dispatched`, `accepted` and `settle`, or hold it with `await using`. */
   async admit(request: CallRequest, { dispatchAtOnce = false }: AdmitOptions = {}): Promise<Permit> {
     const call = callOf(request, this.name, currentAmbient())
-    return Effect.runPromise(
-      awaitPermit(this.#runner, call, dispatchAtOnce ? 'withGrant' : 'byOwner', request.signal),
-    )
+    const dispatch = dispatchAtOnce ? 'withGrant' : 'byOwner'
+    return new Promise((resolve, reject) => {
+      const applicant = { granted: resolve, refused: reject, left: reject }
+      askForPermit(this.#runner, call, dispatch, applicant, request.signal)
+    })
   }
 
   /** Limits that the provider's headers show: they correct the budget, down and up. */

@@ -5,6 +5,7 @@ import { type Clock, steadyClock } from '../clock.ts'
 import type { Journal, JournalFailure } from '../journal/journal.ts'
 import { snapshotSize, snapshotText } from './checkpointing.ts'
 import { Outbox } from './outbox.ts'
+import { ProcessHold } from './process-hold.ts'
 import { type Replayed, replayJournal } from './recovery.ts'
 import { scopeParts } from './scope-name.ts'
 import { type Observation, type RunnerPorts, ScopeRunner, startScope } from './scope-runner.ts'
@@ -43,6 +44,7 @@ export class Kernel {
     this.#ports = {
       clock,
       outbox: this.#outbox,
+      hold: new ProcessHold(clock),
       isObserved: () => this.#observers.size > 0,
       observe: (observation) => {
         for (const observer of this.#observers) observer(observation)
@@ -146,9 +148,12 @@ export class Kernel {
     const open = () => [...this.#runners.values()].some(({ openPermits }) => openPermits > 0)
     if (!open()) return Promise.resolve()
     return new Promise((resolve) => {
+      const { hold } = this.#ports
+      hold.take()
       const done = () => {
         stop()
         cancel()
+        hold.drop()
         resolve()
       }
       const stop = this.observe(() => open() || done())

@@ -1,12 +1,18 @@
 import type { Journal, JournalEntry, JournalFailure } from '../journal/journal.ts'
 
+interface Effect {
+  readonly position: number
+  readonly carryOut: () => void
+  readonly lost: ((failure: JournalFailure) => void) | undefined
+}
+
 /**
  * Write ahead: what a decision does to the world waits here until the journal says that the
  * decision is durable. One outbox per journal; effects leave in the order of their entries.
  */
 export class Outbox {
   readonly #journal: Journal
-  #effects: Array<{ readonly position: number; readonly carryOut: () => void }> = []
+  #effects: Array<Effect> = []
   #next = 0
   #durable = 0
   #failure: JournalFailure | null = null
@@ -28,10 +34,11 @@ export class Outbox {
     return this.#journal.append(entry)
   }
 
-  /** Does `carryOut` once everything up to `position` is durable; never, when the journal fails before. */
-  after(position: number, carryOut: () => void): void {
+  /** Does `carryOut` once everything up to `position` is durable; `lost` instead, when the journal fails before. */
+  after(position: number, carryOut: () => void, lost?: (failure: JournalFailure) => void): void {
     if (position <= this.#durable) carryOut()
-    else this.#effects.push({ position, carryOut })
+    else if (this.#failure !== null) lost?.(this.#failure)
+    else this.#effects.push({ position, carryOut, lost })
   }
 
   #flush(through: number): void {
@@ -50,8 +57,10 @@ export class Outbox {
 
   #fail(failure: JournalFailure): void {
     this.#failure = failure
+    const effects = this.#effects.slice(this.#next)
     this.#effects = []
     this.#next = 0
     this.#onFailure(failure)
+    for (const { lost } of effects) lost?.(failure)
   }
 }

@@ -12,11 +12,28 @@ export interface Settlement {
 /** What became of the call: it `ended`, or it is `waiting` in its place again (submit the same id). */
 export type Disposition = 'ended' | 'waiting'
 
+/**
+ * When a call is recorded as dispatched. `withGrant`: its owner is sure to send, so the grant says
+ * it. `onDelivery`: when the permit is handed over, which waits for both. `byOwner`: when the owner says so.
+ */
+export type DispatchRecord = 'withGrant' | 'onDelivery' | 'byOwner'
+
+/** The owner of a call while it waits for a permit. */
+export interface Waiter {
+  readonly granted: (permit: Permit) => void
+  readonly refused: (error: AdmissionError) => void
+  readonly dispatch: DispatchRecord
+  /** It waits on by itself for the next permit where a settlement returns the call to its place. */
+  readonly stays: boolean
+  /** The scope took its permit away for good. */
+  readonly revoked?: (error: AdmissionError) => void
+}
+
 /** What a permit needs of its scope. */
 export interface PermitOwner {
   readonly dispatched: (callId: string) => Promise<void>
   readonly accepted: (callId: string) => void
-  readonly settle: (callId: string, settlement: Settlement) => Disposition
+  readonly settle: (permit: Permit, settlement: Settlement) => Disposition
   readonly settledTwice: (callId: string) => void
 }
 
@@ -32,15 +49,19 @@ export class Permit implements AsyncDisposable {
   #aborting: AbortController | null = null
   #losing: AbortController | null = null
   readonly #owner: PermitOwner
+  readonly #waiter: Waiter
   #disposition: Disposition | null = null
+  #revocation: AdmissionError | null = null
+  #isLeft = false
   #unfollow: () => void = () => {}
 
-  constructor(scope: string, callId: string, attempt: number, owner: PermitOwner) {
+  constructor(scope: string, callId: string, attempt: number, owner: PermitOwner, waiter: Waiter) {
     this.scope = scope
     this.callId = callId
     this.id = `${callId}#${attempt}`
     this.attempt = attempt
     this.#owner = owner
+    this.#waiter = waiter
   }
 
   /** Aborted when the policy takes the permit back (`Preempted`), when a timeout passes, or when the caller's own signal is. */
@@ -53,12 +74,36 @@ export class Permit implements AsyncDisposable {
     return this.#loss().signal
   }
 
+  /** Whether `signal` is aborted, at no cost where nobody asked for it. */
+  get isAborted(): boolean {
+    return this.#aborting?.signal.aborted ?? false
+  }
+
   get settled(): boolean {
     return this.#disposition !== null
   }
 
+  /** What its settlement made of the call; null before. */
+  get disposition(): Disposition | null {
+    return this.#disposition
+  }
+
+  /** Who gets the next permit of the call where a settlement returns it to its place; null when its holder has to ask. */
+  get successor(): Waiter | null {
+    return this.#waiter.stays && !this.#isLeft ? this.#waiter : null
+  }
+
+  /** Its owner does not come back: a settlement ends the call. */
+  get isLeft(): boolean {
+    return this.#isLeft
+  }
+
   /** Say this right before the request leaves and await it: only then a restart knows that it may have been sent. */
   dispatched(): Promise<void> {
+    // Another permit of the same call may be out by now.
+    if (this.#disposition !== null) {
+      return this.#revocation === null ? Promise.resolve() : Promise.reject(this.#revocation)
+    }
     return this.#owner.dispatched(this.callId)
   }
 
@@ -74,7 +119,7 @@ export class Permit implements AsyncDisposable {
       return this.#disposition
     }
     this.#unfollow()
-    this.#disposition = this.#owner.settle(this.callId, settlement)
+    this.#disposition = this.#owner.settle(this, settlement)
     return this.#disposition
   }
 
@@ -87,13 +132,16 @@ export class Permit implements AsyncDisposable {
   revoke(reason: AdmissionError): void {
     this.#unfollow()
     this.#disposition = 'ended'
+    this.#revocation = reason
     this.#controller().abort(reason)
-    this.#loss().abort(reason)
+    this.#losing?.abort(reason)
+    this.#waiter.revoked?.(reason)
   }
 
   /** Passes the abort of its caller's signal on while the permit is out. */
   follow(signal: AbortSignal): void {
-    const pass = () => this.abort(signal.reason)
+    const pass = () => this.leave(signal.reason)
+    if (signal.aborted) return pass()
     signal.addEventListener('abort', pass, { once: true })
     this.#unfollow = () => signal.removeEventListener('abort', pass)
   }
@@ -103,13 +151,22 @@ export class Permit implements AsyncDisposable {
     if (this.#disposition === null) this.#controller().abort(reason)
   }
 
+  /** The call ends with its settlement, also where it could have gone back to its place; with a reason, the holder is asked to stop. */
+  leave(reason?: unknown): void {
+    this.#isLeft = true
+    if (reason !== undefined) this.abort(reason)
+  }
+
   #controller(): AbortController {
     this.#aborting ??= new AbortController()
     return this.#aborting
   }
 
   #loss(): AbortController {
-    this.#losing ??= new AbortController()
+    if (this.#losing === null) {
+      this.#losing = new AbortController()
+      if (this.#revocation !== null) this.#losing.abort(this.#revocation)
+    }
     return this.#losing
   }
 }

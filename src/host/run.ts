@@ -1,11 +1,11 @@
-/** The way of one call through a scope: wait for a permit, use it, settle it; again after a refusal or a preemption. */
-import { Cause, Effect, Exit } from 'effect'
+/** A function run with a permit: settled by what it gives or throws, and run again after a refusal or a preemption. */
 import type { Call, Evidence, Usage } from '../../machines/index.ts'
+import { Attempts, type Sender } from './attempts.ts'
 import { type AdmissionError, AttemptsExhausted, Preempted } from './errors.ts'
-import type { Disposition, Permit } from './permit.ts'
-import type { DispatchRecord, ScopeRunner } from './scope-runner.ts'
+import type { Permit, Settlement } from './permit.ts'
+import type { ScopeRunner } from './scope-runner.ts'
 
-/** How to read what `use` gave or failed with. */
+/** How to read what a run gave or failed with. */
 export interface Reading<A> {
   /** What the provider says that it used; null when the result does not tell. */
   readonly usage: (result: A) => Usage | null
@@ -13,41 +13,23 @@ export interface Reading<A> {
   readonly evidence: (error: unknown) => Evidence | null
 }
 
-/** Waits for a permit. Interruption, or `signal`, withdraws the call. */
-export const awaitPermit = (
-  runner: ScopeRunner,
-  call: Call,
-  dispatch: DispatchRecord,
-  signal?: AbortSignal,
-): Effect.Effect<Permit, AdmissionError> =>
-  Effect.callback<Permit, AdmissionError>((resume) => {
-    const abort = () => {
-      runner.withdraw(call.id, signal?.reason)
-      resume(Effect.die(signal?.reason))
-    }
-    // It may wait in its place already, after a refusal or a preemption.
-    if (signal?.aborted) return abort()
-    signal?.addEventListener('abort', abort, { once: true })
-    runner.submit(call, {
-      dispatch,
-      granted: (permit) => {
-        signal?.removeEventListener('abort', abort)
-        if (signal !== undefined) permit.follow(signal)
-        resume(Effect.succeed(permit))
-      },
-      refused: (error) => {
-        signal?.removeEventListener('abort', abort)
-        resume(Effect.fail(error))
-      },
-    })
-    return Effect.sync(() => runner.withdraw(call.id, new Error(`call ${call.id} was interrupted`)))
-  })
+/** How one attempt ended. */
+export type Ending<A> =
+  | { readonly value: A }
+  /** `interrupted`: it did not fail by itself. */
+  | { readonly error: unknown; readonly interrupted: boolean }
 
-const settleFailure = <A>(permit: Permit, error: unknown, reading: Reading<A>): Disposition => {
-  if (permit.signal.aborted) return permit.settle({ outcome: 'cancelled' })
-  const evidence = reading.evidence(error)
-  if (evidence === null) return permit.settle({ outcome: 'failed' })
-  return permit.settle({ outcome: 'throttled', evidence })
+/** What differs between the faces of a host: how an attempt is run, and how its outcome is told. */
+export interface RunFace<A> {
+  /** Runs one attempt and tells its end once. */
+  begin(permit: Permit, ended: (ending: Ending<A>) => void): void
+  succeeded(value: A): void
+  /** The last attempt's own failure. */
+  failed(error: unknown): void
+  /** The scope's word on the call. */
+  refused(error: AdmissionError): void
+  /** Its owner left while it waited, or before its attempt failed. */
+  left(reason: unknown): void
 }
 
 const exhausted = (permit: Permit, cause: unknown): AttemptsExhausted =>
@@ -58,61 +40,119 @@ const exhausted = (permit: Permit, cause: unknown): AttemptsExhausted =>
     message: `call ${permit.callId} in ${permit.scope} was refused by the provider ${permit.attempt} times, as often as policy.maxAttempts allows`,
   })
 
-/**
- * Runs `use` with a permit. It is run again when the provider refused it before acceptance or the
- * permit was preempted; each time from its own place in the queue.
- */
-export const runCall = <A, E, R>(
-  runner: ScopeRunner,
-  call: Call,
-  use: (permit: Permit) => Effect.Effect<A, E, R>,
-  reading: Reading<A>,
-  signal?: AbortSignal,
-): Effect.Effect<A, E | AdmissionError, R> =>
-  Effect.uninterruptibleMask((restore) => {
-    const attempt: Effect.Effect<A, E | AdmissionError, R> = Effect.flatMap(
-      restore(awaitPermit(runner, call, 'withGrant', signal)),
-      (permit) => Effect.flatMap(Effect.exit(restore(use(permit))), (exit) => conclude(permit, exit)),
-    )
-    const conclude = (permit: Permit, exit: Exit.Exit<A, E>): Effect.Effect<A, E | AdmissionError, R> => {
-      if (Exit.isSuccess(exit)) {
-        const usage = reading.usage(exit.value)
-        permit.settle(usage === null ? { outcome: 'completed' } : { outcome: 'completed', usage })
-        return exit
-      }
-      if (permit.settled) return exit
-      if (Cause.hasInterrupts(exit.cause) && !(permit.signal.reason instanceof Preempted)) {
-        permit.settle({ outcome: 'cancelled' })
-        return exit
-      }
-      const error = Cause.squash(exit.cause)
-      const disposition = settleFailure(permit, error, reading)
-      if (disposition === 'waiting') return attempt
-      const refusedOnce = !permit.signal.aborted && reading.evidence(error)?.retryable === true
-      return refusedOnce ? Effect.fail(exhausted(permit, error)) : exit
+export class Run<A> implements Sender {
+  readonly dispatch = 'withGrant'
+  readonly #runner: ScopeRunner
+  readonly #attempts: Attempts
+  readonly #reading: Reading<A>
+  readonly #face: RunFace<A>
+  readonly #signal: AbortSignal | undefined
+  readonly #callId: string
+  #hasLeft = false
+  #isOver = false
+
+  constructor(
+    runner: ScopeRunner,
+    call: Call,
+    reading: Reading<A>,
+    face: RunFace<A>,
+    signal: AbortSignal | undefined,
+  ) {
+    this.#runner = runner
+    this.#attempts = new Attempts(runner, call, this, signal)
+    this.#reading = reading
+    this.#face = face
+    this.#signal = signal
+    this.#callId = call.id
+  }
+
+  start(): void {
+    this.#attempts.ask()
+  }
+
+  /** The owner wants no answer any more. */
+  leave(reason: unknown): void {
+    this.#hasLeft = true
+    this.#attempts.leave(reason)
+  }
+
+  granted(permit: Permit): void {
+    let hasEnded = false
+    const ended = (ending: Ending<A>): void => {
+      if (hasEnded) return
+      hasEnded = true
+      this.#ended(permit, ending)
     }
-    return attempt
-  })
-
-/** Ends with the permit's error when it is asked back or taken away: an Effect is interrupted rather than asked by a signal. */
-export const interruption = (permit: Permit): Effect.Effect<never, AdmissionError> =>
-  Effect.callback<never, AdmissionError>((resume) => {
-    const asked = () => resume(Effect.fail(permit.signal.reason as AdmissionError))
-    if (permit.signal.aborted) return asked()
-    permit.signal.addEventListener('abort', asked, { once: true })
-    return Effect.sync(() => permit.signal.removeEventListener('abort', asked))
-  })
-
-/** A promise function as an Effect that ends when its promise does, or when the permit is revoked. */
-export const promised = <A>(permit: Permit, fn: () => PromiseLike<A>): Effect.Effect<A, unknown> =>
-  Effect.callback<A, unknown>((resume) => {
-    permit.lost.addEventListener('abort', () => resume(Effect.fail(permit.lost.reason)), { once: true })
     try {
-      fn().then(
-        (result) => resume(Effect.succeed(result)),
-        (error: unknown) => resume(Effect.fail(error)),
-      )
+      this.#face.begin(permit, ended)
     } catch (error) {
-      resume(Effect.fail(error))
+      ended({ error, interrupted: false })
     }
-  })
+  }
+
+  refused(error: AdmissionError): void {
+    this.#finish(() => this.#face.refused(error))
+  }
+
+  revoked(error: AdmissionError): void {
+    this.#finish(() => this.#face.refused(error))
+  }
+
+  left(reason: unknown): void {
+    this.#finish(() => this.#face.left(reason))
+  }
+
+  #finish(tell: () => void): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    tell()
+  }
+
+  #ended(permit: Permit, ending: Ending<A>): void {
+    if (this.#isOver) return
+    if ('value' in ending) {
+      this.#succeed(permit, ending.value)
+      return this.#finish(() => this.#face.succeeded(ending.value))
+    }
+    this.#fail(permit, ending.error, ending.interrupted)
+  }
+
+  #succeed(permit: Permit, value: A): void {
+    // Its function settled it by itself: an answer ends the call all the same.
+    if (permit.settled) return this.#attempts.end({ outcome: 'completed' })
+    const usage = this.#attempts.read(() => this.#reading.usage(value))
+    this.#attempts.settle(usage === null ? { outcome: 'completed' } : { outcome: 'completed', usage })
+  }
+
+  #fail(permit: Permit, error: unknown, interrupted: boolean): void {
+    const { isAborted } = permit
+    const evidence =
+      permit.settled || isAborted || interrupted
+        ? null
+        : this.#attempts.read(() => this.#reading.evidence(error))
+    if (interrupted && !isAborted) permit.leave()
+    const disposition = this.#attempts.settle(settlementOf(isAborted || interrupted, evidence))
+    const hasLeft = this.#hasLeft || this.#signal?.aborted === true
+    if (disposition === 'waiting') {
+      if (hasLeft) {
+        this.#attempts.leave(error)
+        this.left(error)
+      }
+      return
+    }
+    if (hasLeft) return this.left(error)
+    if (this.#runner.stopped(this.#callId) === null) {
+      if (evidence?.retryable === true) return this.refused(exhausted(permit, error))
+      // An attempt that was stopped from outside has no word of its own.
+      if (interrupted && isAborted) return this.refused(permit.signal.reason as AdmissionError)
+    } else if (permit.isAborted && permit.signal.reason instanceof Preempted) {
+      return this.refused(this.#runner.stopped(this.#callId) as AdmissionError)
+    }
+    this.#finish(() => this.#face.failed(error))
+  }
+}
+
+const settlementOf = (isCancelled: boolean, evidence: Evidence | null): Settlement => {
+  if (isCancelled) return { outcome: 'cancelled' }
+  return evidence === null ? { outcome: 'failed' } : { outcome: 'throttled', evidence }
+}

@@ -13,6 +13,7 @@ import {
   type InFlight,
   type LimitReading,
   type LiveScope,
+  type OwnerStance,
   type Policy,
   providerScope,
   type ScopeContext,
@@ -31,21 +32,9 @@ import {
   withdrawn,
 } from './errors.ts'
 import type { Outbox } from './outbox.ts'
-import { type Disposition, Permit, type PermitOwner, type Settlement } from './permit.ts'
+import { type Disposition, Permit, type PermitOwner, type Settlement, type Waiter } from './permit.ts'
+import type { ProcessHold } from './process-hold.ts'
 import { recordText } from './record-text.ts'
-
-/**
- * When a call is recorded as dispatched. `withGrant`: its owner is sure to send, so the grant says
- * it. `onDelivery`: when the permit is handed over, which waits for both. `byOwner`: when the owner says so.
- */
-export type DispatchRecord = 'withGrant' | 'onDelivery' | 'byOwner'
-
-/** Who waits for a permit. */
-export interface Waiter {
-  readonly granted: (permit: Permit) => void
-  readonly refused: (error: AdmissionError) => void
-  readonly dispatch: DispatchRecord
-}
 
 /** What others may see of a scope: every event with its decisions, once durable. */
 export interface Observation {
@@ -59,6 +48,8 @@ export interface Observation {
 export interface RunnerPorts {
   readonly clock: Clock
   readonly outbox: Outbox
+  /** Taken while somebody waits. */
+  readonly hold: ProcessHold
   readonly observe: (observation: Observation) => void
   /** Whether anybody observes: most hosts have nobody who does. */
   readonly isObserved: () => boolean
@@ -78,14 +69,16 @@ export class ScopeRunner implements PermitOwner {
   readonly #alarm: Alarm
   readonly #waiters = new Map<string, Waiter>()
   readonly #permits = new Map<string, Permit>()
-  /** Permits granted again to calls whose owners have not come back for them yet. */
-  readonly #kept = new Map<string, { readonly permit: Permit; readonly position: number }>()
+  /** The call that is being settled: its owner learns from the settlement itself how that went. */
+  #settling: string | null = null
   #failure: unknown = null
   #refusing = false
   #closed = false
   /** Position of the newest entry, 0 before the first. */
   position = 0
   entriesSinceCheckpoint = 0
+  /** Results and errors at which a reader of usage or evidence threw. */
+  readerFailures = 0
 
   constructor(name: string, actor: Actor<typeof providerScope>, ports: RunnerPorts) {
     this.name = name
@@ -112,21 +105,24 @@ export class ScopeRunner implements PermitOwner {
 
   /** Permits that somebody holds and has not settled. */
   get openPermits(): number {
-    return this.#permits.size - this.#kept.size
+    return this.#permits.size
   }
 
-  /** Asks for a permit. The waiter hears exactly once, unless the call is withdrawn first. */
+  get hold(): ProcessHold {
+    return this.#ports.hold
+  }
+
+  /** Why it takes no call, as the error of `callId`; null while it does. */
+  stopped(callId: string): AdmissionError | null {
+    if (this.#failure !== null) return scopeFailed(this.name, callId, this.#failure)
+    return this.#refusing ? hostClosed(this.name, callId) : null
+  }
+
+  /** Asks for a permit. The waiter hears exactly once, unless it leaves first. */
   submit(call: Call, waiter: Waiter): void {
-    if (this.#failure !== null) return waiter.refused(scopeFailed(this.name, call.id, this.#failure))
-    if (this.#refusing) return waiter.refused(hostClosed(this.name, call.id))
-    const kept = this.#kept.get(call.id)
-    if (kept !== undefined) {
-      this.#kept.delete(call.id)
-      this.#waiters.set(call.id, waiter)
-      return this.#deliver(kept.permit, waiter, kept.position)
-    }
-    if (this.#waiters.has(call.id) || this.#permits.has(call.id))
-      return waiter.refused(duplicateCall(this.name, call.id))
+    const stopped = this.stopped(call.id)
+    if (stopped !== null) return waiter.refused(stopped)
+    if (this.#isOwned(call.id)) return waiter.refused(duplicateCall(this.name, call.id))
     this.#waiters.set(call.id, waiter)
     this.tell(
       waiter.dispatch === 'withGrant'
@@ -135,23 +131,26 @@ export class ScopeRunner implements PermitOwner {
     )
   }
 
-  /** The owner no longer wants it. A permit on its way is taken back; one that is used gets `reason` on its signal. */
-  withdraw(callId: string, reason: unknown): void {
-    const kept = this.#kept.get(callId)
-    if (kept !== undefined) {
-      this.#kept.delete(callId)
-      kept.permit.settle({ outcome: 'cancelled' })
-      return
-    }
-    const waited = this.#waiters.delete(callId)
+  #isOwned(callId: string): boolean {
+    return this.#waiters.has(callId) || this.#permits.has(callId)
+  }
+
+  /** `waiter` waits no longer: its call ends. A permit that is on its way to it is taken back; another owner's call is left alone. */
+  leave(callId: string, waiter: Waiter, reason: unknown): void {
+    if (this.#waiters.get(callId) !== waiter) return
+    this.#waiters.delete(callId)
     const permit = this.#permits.get(callId)
-    if (permit !== undefined) {
-      if (waited) permit.settle({ outcome: 'cancelled' })
-      else permit.abort(reason)
-      return
+    if (permit === undefined) this.tell({ type: 'call.withdrawn', callId })
+    else {
+      permit.leave(reason)
+      permit.settle({ outcome: 'cancelled' })
     }
-    // It waits, also when nobody has come back for it since it went back to its place.
-    this.tell({ type: 'call.withdrawn', callId })
+  }
+
+  /** Its owner does not come back for a call that waits in its place for being asked for. */
+  forsake(callId: string): void {
+    if (!this.#isOwned(callId) && HashMap.has(this.context.waiting, callId))
+      this.tell({ type: 'call.withdrawn', callId })
   }
 
   /** The permit was never used. Nothing reached the provider, so the call counts as withdrawn: its id may come again. */
@@ -160,22 +159,28 @@ export class ScopeRunner implements PermitOwner {
     this.tell({ type: 'call.withdrawn', callId })
   }
 
-  /** Somebody other than its owner takes the call away: its owner hears of it. */
+  /** Somebody other than its owner takes the call away: its owner hears of it, on the permit's signal when it runs. */
   takeAway(callId: string): void {
-    const waiter = this.#waiters.get(callId)
     const error = withdrawn(this.name, callId)
-    this.withdraw(callId, error)
-    waiter?.refused(error)
+    const waiter = this.#waiters.get(callId)
+    if (waiter !== undefined) {
+      this.leave(callId, waiter, error)
+      return waiter.refused(error)
+    }
+    const permit = this.#permits.get(callId)
+    if (permit === undefined) this.forsake(callId)
+    else permit.leave(error)
   }
 
   dispatched(callId: string): Promise<void> {
+    if (this.#failure === null && this.#flight(callId)?.stage !== 'admitted') return Promise.resolve()
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    if (this.#failure !== null) reject(scopeFailed(this.name, callId, this.#failure))
-    else if (this.#flight(callId)?.stage !== 'admitted') resolve()
+    const position = this.tell({ type: 'call.dispatched', callId })
+    if (position === null) reject(this.stopped(callId))
     else {
-      const position = this.tell({ type: 'call.dispatched', callId })
-      if (position === null) reject(scopeFailed(this.name, callId, this.#failure))
-      else this.#ports.outbox.after(position, resolve)
+      this.#ports.outbox.after(position, resolve, (failure) =>
+        reject(scopeFailed(this.name, callId, failure)),
+      )
     }
     return promise
   }
@@ -184,24 +189,54 @@ export class ScopeRunner implements PermitOwner {
     this.tell({ type: 'call.accepted', callId })
   }
 
-  settle(callId: string, { outcome, usage, evidence }: Settlement): Disposition {
+  settle(permit: Permit, { outcome, usage, evidence }: Settlement): Disposition {
+    const { callId, successor } = permit
+    const stays = successor !== null && !this.#refusing ? successor : null
+    const owner = this.#stance(permit, outcome, stays)
     this.#permits.delete(callId)
     this.#waiters.delete(callId)
-    this.tell({
+    // Before the event, which may grant the next permit.
+    if (stays !== null) this.#waiters.set(callId, stays)
+    this.#settling = callId
+    const position = this.tell({
       type: 'call.settled',
       callId,
       outcome,
       ...(usage === undefined ? {} : { usage }),
       ...(evidence === undefined ? {} : { evidence }),
+      ...(owner === undefined ? {} : { owner }),
     })
+    this.#settling = null
     if (evidence !== undefined && evidence.scope !== 'model') this.#ports.spread(this, evidence)
     // Its place may have come up again by the very event that returned it.
     const { waiting, inFlight } = this.context
-    return HashMap.has(waiting, callId) || HashMap.has(inFlight, callId) ? 'waiting' : 'ended'
+    const lives = position !== null && (HashMap.has(waiting, callId) || HashMap.has(inFlight, callId))
+    if (!lives) {
+      this.#waiters.delete(callId)
+      return 'ended'
+    }
+    if (successor !== null && stays === null) {
+      const error = hostClosed(this.name, callId)
+      const tell = () => successor.refused(error)
+      this.#ports.outbox.after(position, tell, tell)
+    }
+    return 'waiting'
+  }
+
+  /** What the owner does should the call go back to its place; left out where it does not, or waits on and says when it sends. */
+  #stance(permit: Permit, outcome: Settlement['outcome'], stays: Waiter | null): OwnerStance | undefined {
+    const mayReturn =
+      outcome === 'throttled' || (outcome === 'cancelled' && this.#flight(permit.callId)?.preempted === true)
+    if (!mayReturn) return undefined
+    if (permit.isLeft) return 'left'
+    if (stays === null) return 'away'
+    return stays.dispatch === 'withGrant' ? 'sends' : undefined
   }
 
   settledTwice(callId: string): void {
-    this.tell({ type: 'call.settled', callId, outcome: 'cancelled' })
+    // The same call may run again under its next permit, which a late word must not settle.
+    const isLate = HashMap.has(this.context.inFlight, callId)
+    this.tell({ type: 'call.settled', callId, outcome: 'cancelled', ...(isLate ? { late: true } : {}) })
   }
 
   learn(limits: ReadonlyArray<LimitReading>): void {
@@ -264,7 +299,7 @@ export class ScopeRunner implements PermitOwner {
     this.#waiters.clear()
     for (const [callId, waiter] of waiters) {
       this.#permits.delete(callId)
-      waiter.refused(error(callId))
+      if (callId !== this.#settling) waiter.refused(error(callId))
     }
   }
 
@@ -282,14 +317,17 @@ export class ScopeRunner implements PermitOwner {
       case 'expire': {
         const permit = this.#permits.get(callId)
         this.#permits.delete(callId)
-        this.#kept.delete(callId)
-        const waiter = this.#waiters.get(callId)
+        const waiter = callId === this.#settling ? undefined : this.#waiters.get(callId)
         this.#waiters.delete(callId)
-        return this.#ports.outbox.after(position, () => {
-          const error = errorOf(this.name, decision)
+        const tell = (error: AdmissionError) => {
           permit?.revoke(error)
           waiter?.refused(error)
-        })
+        }
+        return this.#ports.outbox.after(
+          position,
+          () => tell(errorOf(this.name, decision)),
+          (failure) => tell(scopeFailed(this.name, callId, failure)),
+        )
       }
       case 'defer':
         return
@@ -301,12 +339,13 @@ export class ScopeRunner implements PermitOwner {
   }
 
   #grant(callId: string, grantedIn: number): void {
-    const attempt = this.#flight(callId)?.attempts ?? 1
-    const permit = new Permit(this.name, callId, attempt, this)
-    this.#permits.set(callId, permit)
     const waiter = this.#waiters.get(callId)
-    if (waiter === undefined) this.#kept.set(callId, { permit, position: grantedIn })
-    else this.#deliver(permit, waiter, grantedIn)
+    // A host that closes has released it; the next host takes the call up again.
+    if (waiter === undefined) return
+    const attempt = this.#flight(callId)?.attempts ?? 1
+    const permit = new Permit(this.name, callId, attempt, this, waiter)
+    this.#permits.set(callId, permit)
+    this.#deliver(permit, waiter, grantedIn)
   }
 
   #deliver(permit: Permit, waiter: Waiter, grantedIn: number): void {

@@ -1,18 +1,19 @@
 /** The Effect face of the host: a service, its layer, and the scopes that it hands out. */
-import { Context, Effect, Fiber, Layer, Queue, type Scope, Stream } from 'effect'
+import { Cause, Context, Effect, Exit, Fiber, Layer, Queue, type Scope, Stream } from 'effect'
 import type { Evidence, PolicyInput, Usage } from '../../machines/index.ts'
-import { type Ambient, currentAmbient, insidePermit, withAmbient } from '../carrier/ambient.ts'
+import { currentAmbient, insidePermit, withAmbient } from '../carrier/ambient.ts'
 import { type Clock, systemClock } from '../clock.ts'
 import { evidenceOfError } from '../evidence/error-evidence.ts'
 import { readUsage } from '../evidence/index.ts'
 import type { Journal } from '../journal/journal.ts'
 import { openJournal } from '../journal/open.ts'
+import { type Applicant, askForPermit } from './admission.ts'
 import type { AdmissionError } from './errors.ts'
 import { type Explanation, explainCall } from './explain.ts'
 import { Kernel } from './kernel.ts'
 import type { Permit } from './permit.ts'
 import { type CallRequest, callOf } from './request.ts'
-import { awaitPermit, interruption, type Reading, runCall } from './run.ts'
+import { type Reading, Run, type RunFace } from './run.ts'
 import { type ScopeKey, scopeName } from './scope-name.ts'
 import type { Observation, ScopeRunner } from './scope-runner.ts'
 import { type ScopeStatus, scopeStatus } from './status.ts'
@@ -111,35 +112,79 @@ export const readingOf = <A>(scope: string, options: RunOptions<A> = {}): Readin
   }
 }
 
-/** Runs `effect` in a fiber of its own: a fiber keeps the ambient that it was made in. */
-const within = <A, E, R>(ambient: Ambient, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.flatMap(Effect.context<R>(), (context) => {
-    const fiber = withAmbient(ambient, () => Effect.runForkWith(context)(effect))
-    return Effect.onInterrupt(Fiber.join(fiber), () => Fiber.interrupt(fiber))
+/** Runs the attempts of a call as fibers: each sees its own permit as its surroundings. */
+const effectRun = <A, E, R>(
+  runner: ScopeRunner,
+  request: CallRequest,
+  use: (permit: Permit) => Effect.Effect<A, E, R>,
+  options: RunOptions<A> | undefined,
+): Effect.Effect<A, E | AdmissionError, R> =>
+  Effect.flatMap(Effect.context<R>(), (context) =>
+    Effect.callback<A, E | AdmissionError>((resume) => {
+      const ambient = currentAmbient()
+      const call = callOf(request, runner.name, ambient)
+      const { id: callId, priorityClass } = call
+      const permitted = insidePermit(ambient, { scope: runner.name, callId, priorityClass })
+      let fiber: Fiber.Fiber<A, E> | null = null
+      let own: Exit.Exit<A, E> | null = null
+      // What is told to end is waited for: its finalizers belong to the call.
+      const ended: Effect.Effect<unknown> = Effect.suspend(() =>
+        fiber === null ? Effect.void : Fiber.interrupt(fiber),
+      )
+      const face: RunFace<A> = {
+        begin: (permit, done) => {
+          fiber = withAmbient(permitted, () => Effect.runForkWith(context)(Effect.suspend(() => use(permit))))
+          const attempt = fiber
+          // An Effect is interrupted rather than asked by a signal.
+          permit.signal.addEventListener('abort', () => attempt.interruptUnsafe(), { once: true })
+          attempt.addObserver((exit) => {
+            own = exit
+            if (Exit.isSuccess(exit)) done({ value: exit.value })
+            else done({ error: Cause.squash(exit.cause), interrupted: Cause.hasInterrupts(exit.cause) })
+          })
+        },
+        succeeded: (value) => resume(Effect.succeed(value)),
+        failed: (error) => resume(own ?? Effect.die(error)),
+        refused: (error) => resume(Effect.andThen(ended, Effect.fail(error))),
+        left: () => resume(Effect.interrupt),
+      }
+      const run = new Run(runner, call, readingOf(runner.name, options), face, request.signal)
+      run.start()
+      return Effect.suspend(() => {
+        run.leave(new Error(`call ${callId} was interrupted`))
+        return ended
+      })
+    }),
+  )
+
+const effectAdmit = (runner: ScopeRunner, request: CallRequest): Effect.Effect<Permit, AdmissionError> =>
+  Effect.callback((resume) => {
+    const call = callOf(request, runner.name, currentAmbient())
+    let permit: Permit | null = null
+    const applicant: Applicant = {
+      granted: (granted) => {
+        permit = granted
+        resume(Effect.succeed(granted))
+      },
+      refused: (error) => resume(Effect.fail(error)),
+      left: () => resume(Effect.interrupt),
+    }
+    const leave = askForPermit(runner, call, 'byOwner', applicant, request.signal)
+    return Effect.sync(() => {
+      leave(new Error(`call ${call.id} was interrupted`))
+      permit?.leave()
+      permit?.settle({ outcome: 'cancelled' })
+    })
   })
 
 const effectScope = (runner: ScopeRunner): EffectScope => ({
   name: runner.name,
   admit: (request) =>
     Effect.acquireRelease(
-      Effect.suspend(() =>
-        awaitPermit(runner, callOf(request, runner.name, currentAmbient()), 'byOwner', request.signal),
-      ),
+      effectAdmit(runner, request),
       (permit) => Effect.promise(() => permit[Symbol.asyncDispose]()),
+      { interruptible: true },
     ),
-  run: (request, use, options) =>
-    Effect.suspend(() => {
-      const ambient = currentAmbient()
-      const call = callOf(request, runner.name, ambient)
-      const { id: callId, priorityClass } = call
-      const permitted = insidePermit(ambient, { scope: runner.name, callId, priorityClass })
-      return runCall(
-        runner,
-        call,
-        (permit) => Effect.raceFirst(within(permitted, use(permit)), interruption(permit)),
-        readingOf(runner.name, options),
-        request.signal,
-      )
-    }),
+  run: (request, use, options) => effectRun(runner, request, use, options),
   status: Effect.sync(() => scopeStatus(runner.context)),
 })

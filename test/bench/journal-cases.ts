@@ -132,7 +132,7 @@ const takeAllPlaces = async (runner: Runner): Promise<void> => {
     { length: places },
     (_, n) =>
       new Promise((granted, refused) =>
-        runner.submit(callOf(`place-${n}`), { dispatch: 'withGrant', granted, refused }),
+        runner.submit(callOf(`place-${n}`), { dispatch: 'withGrant', stays: false, granted, refused }),
       ),
   )
   await Promise.all(held)

@@ -42,6 +42,7 @@ export const saturate = async (
     const id = `${tag}-${asked++}`
     runner.submit(callOf(id, `tenant-${asked % 4}`), {
       dispatch: 'withGrant',
+      stays: false,
       granted: (permit) => {
         permit.settle({ outcome: 'completed', usage: { inputTokens: 1_200, outputTokens: 280 } })
         ended += 1
@@ -61,7 +62,8 @@ export const saturate = async (
 export const admitAlone = async (kernel: Kernel, runner: ScopeRunner, id: string): Promise<number> => {
   const beganMs = performance.now()
   const permit = await new Promise<{ settle: (as: { outcome: 'completed' }) => unknown }>(
-    (granted, refused) => runner.submit(callOf(id), { dispatch: 'withGrant', granted, refused }),
+    (granted, refused) =>
+      runner.submit(callOf(id), { dispatch: 'withGrant', stays: false, granted, refused }),
   )
   const us = (performance.now() - beganMs) * 1_000
   const settled = new Promise<void>((resolve) => {

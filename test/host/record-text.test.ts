@@ -47,6 +47,8 @@ const settled: Required<Extract<ScopeEvent, { type: 'call.settled' }>> = {
     retryable: true,
     facts: { limit: 1 },
   },
+  owner: 'sends',
+  late: true,
   at: 1_700_000_000_000,
 }
 

@@ -81,7 +81,7 @@ describe('a host that is wrong', () => {
     })
     vi.spyOn(ScopeRunner.prototype, 'settle').mockImplementation(function (
       this: ScopeRunner,
-      callId,
+      { callId },
       settlement,
     ) {
       this.tell({ type: 'call.settled', callId, ...settlement })

@@ -1,0 +1,60 @@
+/** Waits for a permit that its holder settles: one waiter, one answer. */
+import type { Call } from '../../machines/index.ts'
+import type { AdmissionError } from './errors.ts'
+import type { DispatchRecord, Permit, Waiter } from './permit.ts'
+import type { ScopeRunner } from './scope-runner.ts'
+
+export interface Applicant {
+  granted(permit: Permit): void
+  refused(error: AdmissionError): void
+  /** The signal said that nobody wants the permit any more. */
+  left(reason: unknown): void
+}
+
+/** Asks for a permit. Answers how to leave: the call ends, and the applicant hears nothing any more. */
+export const askForPermit = (
+  runner: ScopeRunner,
+  call: Call,
+  dispatch: DispatchRecord,
+  applicant: Applicant,
+  signal?: AbortSignal,
+): ((reason: unknown) => void) => {
+  if (signal?.aborted) {
+    // It may wait in its place already, after a refusal, a preemption or a restart.
+    runner.forsake(call.id)
+    applicant.left(signal.reason)
+    return () => {}
+  }
+  let waits = true
+  const finish = (): void => {
+    waits = false
+    signal?.removeEventListener('abort', aborted)
+    runner.hold.drop()
+  }
+  const leave = (reason: unknown): void => {
+    if (!waits) return
+    finish()
+    runner.leave(call.id, waiter, reason)
+  }
+  const aborted = (): void => {
+    leave(signal?.reason)
+    applicant.left(signal?.reason)
+  }
+  const waiter: Waiter = {
+    dispatch,
+    stays: false,
+    granted: (permit) => {
+      finish()
+      if (signal !== undefined) permit.follow(signal)
+      applicant.granted(permit)
+    },
+    refused: (error) => {
+      finish()
+      applicant.refused(error)
+    },
+  }
+  runner.hold.take()
+  signal?.addEventListener('abort', aborted)
+  runner.submit(call, waiter)
+  return leave
+}
