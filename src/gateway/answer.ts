@@ -34,8 +34,8 @@ export class ClientAnswer {
     return this.#response.headersSent
   }
 
-  head({ status, headers, rawHeaders }: AnswerHead, tags: AnswerTags): void {
-    this.#response.writeHead(status, answerFields(rawHeaders, headers.connection, fieldsOf(tags)))
+  head({ status, rawHeaders }: AnswerHead, tags: AnswerTags): void {
+    this.#response.writeHead(status, answerFields(rawHeaders, fieldsOf(tags)))
   }
 
   /** An answer of the provider, unchanged. */

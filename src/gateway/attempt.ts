@@ -4,6 +4,7 @@
  */
 import type { ServerResponse } from 'node:http'
 import type { Evidence } from '../../machines/index.ts'
+import { endWith } from './interim.ts'
 import {
   type BodyReader,
   type BodyReading,
@@ -11,7 +12,7 @@ import {
   isEventStream,
   makeBodyReader,
 } from './reading.ts'
-import type { AnswerHead, AnswerListener } from './transport.ts'
+import type { AnswerHead, AnswerListener, TransportFailure } from './transport.ts'
 import { EventBoundary } from './wire.ts'
 
 /** Of an answer that is no success, what is held back at most, bytes. A longer one is passed on. */
@@ -26,6 +27,8 @@ export interface ProviderRefusal {
 /** What happens to an attempt. */
 export interface AttemptEvents {
   headSeen(head: AnswerHead): void
+  /** Announces the answer, and is passed on as it is. */
+  interim(head: AnswerHead): void
   /** A success is about to reach the client: write its head. */
   accepted(head: AnswerHead): void
   /** An answer that is no success, all of it; nothing has reached the client. */
@@ -34,7 +37,7 @@ export interface AttemptEvents {
   refusedAtLength(head: AnswerHead, evidence: Evidence | null): void
   /** All of the answer is with the client. */
   ended(reading: BodyReading): void
-  failed(error: Error): void
+  failed(failure: TransportFailure): void
 }
 
 type Mode = 'head' | 'success' | 'holding' | 'passing'
@@ -69,6 +72,10 @@ export class Attempt implements AnswerListener {
     return this.#boundary?.open ?? false
   }
 
+  interim(head: AnswerHead): void {
+    this.#events.interim(head)
+  }
+
   head(head: AnswerHead): void {
     this.#head = head
     this.#events.headSeen(head)
@@ -90,20 +97,20 @@ export class Attempt implements AnswerListener {
     return hasRoom
   }
 
-  end(): void {
+  end(rawTrailers: ReadonlyArray<string>): void {
     if (this.#mode === 'holding') {
       const body = Buffer.concat(this.#held)
       this.#events.refused({ head: this.#head as AnswerHead, body }, this.#evidence(body))
       return
     }
     this.#begin()
-    this.#response.end()
+    endWith(this.#response, rawTrailers)
     this.#reader?.end()
     this.#events.ended(this.#reader?.reading() ?? { usage: null, evidence: null })
   }
 
-  failed(error: Error): void {
-    this.#events.failed(error)
+  failed(failure: TransportFailure): void {
+    this.#events.failed(failure)
   }
 
   // The head waits for the first byte: both travel in one packet, and until then the call can still be taken back.

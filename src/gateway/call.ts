@@ -2,7 +2,7 @@
  * A call on its way through the gateway: it waits for its permit, is sent, and is answered; again
  * while the provider refuses it before it has begun, or a primary takes its place.
  */
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Evidence, Usage } from '../../machines/index.ts'
 import type { AdmissionError } from '../host/errors.ts'
 import type { Permit, Settlement } from '../host/permit.ts'
@@ -10,11 +10,12 @@ import { type AnswerTags, ClientAnswer } from './answer.ts'
 import type { AskedCall } from './asked-call.ts'
 import { Attempt, type AttemptEvents, type ProviderRefusal } from './attempt.ts'
 import type { CallPorts } from './call-ports.ts'
+import { sendInterim } from './interim.ts'
 import type { Absentee } from './kept-places.ts'
 import { Place, type PlaceHolder } from './place.ts'
-import { admissionProblem, closing, fault, type Problem, unreachable } from './problem.ts'
+import { admissionProblem, closing, codeOf, fault, type Problem, unreachable } from './problem.ts'
 import type { BodyReading } from './reading.ts'
-import type { Exchange } from './transport.ts'
+import type { Exchange, TransportFailure } from './transport.ts'
 import { overloadEvent } from './wire.ts'
 
 /** Endings after which the client rightly sends the same id again: its SDK saw a failure. */
@@ -28,6 +29,7 @@ export class ProxiedCall implements Absentee, PlaceHolder {
   readonly #ended: (call: ProxiedCall) => void
   /** As its present client said it; without the body while there is none. */
   #asked: AskedCall
+  #request: IncomingMessage
   #response: ServerResponse
   #answer: ClientAnswer
   #isPresent = true
@@ -42,12 +44,14 @@ export class ProxiedCall implements Absentee, PlaceHolder {
   constructor(
     ports: CallPorts,
     asked: AskedCall,
+    request: IncomingMessage,
     response: ServerResponse,
     ended: (call: ProxiedCall) => void,
   ) {
     this.#ports = ports
     this.#asked = asked
     this.#place = new Place(asked.runner, asked.call, ports.clock, this)
+    this.#request = request
     this.#response = response
     this.#answer = new ClientAnswer(response)
     this.#ended = ended
@@ -67,8 +71,9 @@ export class ProxiedCall implements Absentee, PlaceHolder {
   }
 
   /** The same request came again, for the place that its first client left. What the new one said is sent, and its deadline counts. */
-  takeOver(asked: AskedCall, response: ServerResponse): void {
+  takeOver(asked: AskedCall, request: IncomingMessage, response: ServerResponse): void {
     this.#asked = asked
+    this.#request = request
     this.#response = response
     this.#answer = new ClientAnswer(response)
     this.#isPresent = true
@@ -125,6 +130,7 @@ export class ProxiedCall implements Absentee, PlaceHolder {
       const { limits, clock } = this.#ports
       runner.learn(limits.read(runner.name, upstream.provider, head, clock.now()))
     },
+    interim: (head) => sendInterim(this.#request, this.#response, head),
     accepted: (head) => {
       this.#place.accepted()
       this.#answer.head(head, this.#tags())
@@ -135,7 +141,7 @@ export class ProxiedCall implements Absentee, PlaceHolder {
       this.#answer.head(head, this.#tags())
     },
     ended: (reading) => this.#answered(reading),
-    failed: (error) => this.#upstreamFailed(error),
+    failed: (failure) => this.#upstreamFailed(failure),
   }
 
   /** What is a refusal for want of capacity goes back to its place; all else is the client's. */
@@ -171,7 +177,7 @@ export class ProxiedCall implements Absentee, PlaceHolder {
     this.#ports.estimator.learn(bodyBytes, usage, runner.name, estimatedTokens)
   }
 
-  #upstreamFailed(error: Error): void {
+  #upstreamFailed({ error }: TransportFailure): void {
     this.#ports.counters.upstreamFailures += 1
     this.#place.settle({ outcome: 'failed', ...said(this.#attempt?.reading?.usage ?? null) })
     if (this.#answer.begun) {
@@ -179,8 +185,7 @@ export class ProxiedCall implements Absentee, PlaceHolder {
       this.#answer.breakOff(null)
       return this.#finish()
     }
-    const code = 'code' in error && typeof error.code === 'string' ? error.code : error.name
-    this.#answerProblem(unreachable(this.#asked.upstream.name, code))
+    this.#answerProblem(unreachable(this.#asked.upstream.name, codeOf(error)))
   }
 
   /** The scope took the permit back: for a primary, or because a time has passed. */

@@ -196,9 +196,9 @@ export class Door {
     const left = this.#places.take(asked)
     if (left !== null) {
       counters.joinedRetries += 1
-      return left.takeOver(asked, response)
+      return left.takeOver(asked, request, response)
     }
-    const call = new ProxiedCall(this.#callPorts, asked, response, (ended) => {
+    const call = new ProxiedCall(this.#callPorts, asked, request, response, (ended) => {
       this.#live.delete(ended)
       if (this.#closing && this.#live.size === 0) this.#emptied()
     })
@@ -223,7 +223,7 @@ export class Door {
     // Told only where it is honoured, and only what the client said.
     const isRanked = upstream.honoursPriority && upstream.wire === 'openai' && said.priorityClass !== null
     const sent = isRanked ? withPriorityMember(body, priorityRanks[call.priorityClass]) : body
-    const headers = requestFields(request.rawHeaders, request.headers.connection, {
+    const headers = requestFields(request.rawHeaders, {
       honoursPriority: upstream.honoursPriority,
       keepLength: false,
     })

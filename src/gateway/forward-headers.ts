@@ -19,10 +19,19 @@ const renewed: ReadonlySet<string> = new Set(['host', 'content-length', 'expect'
 
 export const ownPrefix = 'x-rightofway-'
 
-const listed = (connection: string | undefined): ReadonlySet<string> | null =>
-  connection === undefined || /^\s*(?:keep-alive|close)\s*$/i.test(connection)
-    ? null
-    : new Set(connection.split(',').map((name) => name.trim().toLowerCase()))
+const plainly = /^\s*(?:keep-alive|close)\s*$/i
+
+/** Fields that the sender has named as of this hop, in any number of `Connection` fields; null where there are none. */
+const listed = (raw: ReadonlyArray<string>): ReadonlySet<string> | null => {
+  let names: Set<string> | null = null
+  for (let index = 0; index + 1 < raw.length; index += 2) {
+    const value = raw[index + 1] as string
+    if ((raw[index] as string).toLowerCase() !== 'connection' || plainly.test(value)) continue
+    names ??= new Set()
+    for (const name of value.split(',')) names.add(name.trim().toLowerCase())
+  }
+  return names
+}
 
 export interface ForwardOptions {
   /** The upstream understands `x-resource-priority`. */
@@ -34,10 +43,9 @@ export interface ForwardOptions {
 /** Fields for the upstream, names and values in turn. `raw` is what the client sent. */
 export const requestFields = (
   raw: ReadonlyArray<string>,
-  connection: string | undefined,
   { honoursPriority, keepLength }: ForwardOptions,
 ): Array<string> => {
-  const named = listed(connection)
+  const named = listed(raw)
   const fields: Array<string> = []
   for (let index = 0; index + 1 < raw.length; index += 2) {
     const name = (raw[index] as string).toLowerCase()
@@ -57,10 +65,9 @@ const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 /** Fields for the client, names and values in turn, with `own` added. `raw` is what the upstream sent. */
 export const answerFields = (
   raw: ReadonlyArray<string>,
-  connection: string | undefined,
   own: Readonly<Record<string, string>>,
 ): Array<string> => {
-  const named = listed(connection)
+  const named = listed(raw)
   const fields: Array<string> = []
   for (let index = 0; index + 1 < raw.length; index += 2) {
     const name = raw[index] as string
@@ -72,3 +79,17 @@ export const answerFields = (
   for (const name in own) fields.push(name, own[name] as string)
   return fields
 }
+
+/** Trailers that may travel, as pairs: none that frames, routes or says what a body is (RFC 9110 section 6.5.1). */
+export const trailerFields = (raw: ReadonlyArray<string>): Array<[string, string]> => {
+  const fields = answerFields(raw, {})
+  const pairs: Array<[string, string]> = []
+  for (let index = 0; index + 1 < fields.length; index += 2) {
+    const name = fields[index] as string
+    if (!neverTrailing.test(name)) pairs.push([name, fields[index + 1] as string])
+  }
+  return pairs
+}
+
+const neverTrailing =
+  /^(?:content-(?:length|encoding|type|range)|host|set-cookie|authorization|cache-control|age|expires|date|location|retry-after|vary)$/i

@@ -2,8 +2,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { PassThrough, type Readable } from 'node:stream'
 import { answerFields, requestFields } from './forward-headers.ts'
-import { sendProblem, unreachable } from './problem.ts'
-import type { AnswerHead, AnswerListener, Transport } from './transport.ts'
+import { endWith, sendInterim } from './interim.ts'
+import { codeOf, sendProblem, unreachable } from './problem.ts'
+import type { AnswerHead, AnswerListener, Transport, TransportFailure } from './transport.ts'
 import { pathAndQuery, type Route } from './upstreams.ts'
 
 /** Longest wait for the head of such an answer, milliseconds: none of them waits for a model. */
@@ -24,14 +25,14 @@ export const forward = (
       method: request.method ?? 'GET',
       origin,
       path: pathAndQuery(route),
-      headers: requestFields(request.rawHeaders, request.headers.connection, {
+      headers: requestFields(request.rawHeaders, {
         honoursPriority: upstream.honoursPriority,
         keepLength: streamed !== null,
       }),
       body: body ?? streamed,
       headTimeoutMs,
     },
-    new Passage(upstream.name, response),
+    new Passage(upstream.name, request, response),
   )
   response.on('drain', () => exchange.resume())
   response.once('close', () => {
@@ -50,28 +51,33 @@ const bodyStream = (request: IncomingMessage): Readable | null => {
 
 class Passage implements AnswerListener {
   readonly #upstream: string
+  readonly #request: IncomingMessage
   readonly #response: ServerResponse
 
-  constructor(upstream: string, response: ServerResponse) {
+  constructor(upstream: string, request: IncomingMessage, response: ServerResponse) {
     this.#upstream = upstream
+    this.#request = request
     this.#response = response
   }
 
-  head({ status, headers, rawHeaders }: AnswerHead): void {
-    this.#response.writeHead(status, answerFields(rawHeaders, headers.connection, {}))
+  interim(head: AnswerHead): void {
+    sendInterim(this.#request, this.#response, head)
+  }
+
+  head({ status, rawHeaders }: AnswerHead): void {
+    this.#response.writeHead(status, answerFields(rawHeaders, {}))
   }
 
   bytes(chunk: Buffer): boolean {
     return this.#response.write(chunk)
   }
 
-  end(): void {
-    this.#response.end()
+  end(rawTrailers: ReadonlyArray<string>): void {
+    endWith(this.#response, rawTrailers)
   }
 
-  failed(error: Error): void {
+  failed({ error }: TransportFailure): void {
     if (this.#response.headersSent) return void this.#response.destroy()
-    const code = 'code' in error && typeof error.code === 'string' ? error.code : error.name
-    sendProblem(this.#response, unreachable(this.#upstream, code), { connection: 'close' })
+    sendProblem(this.#response, unreachable(this.#upstream, codeOf(error)), { connection: 'close' })
   }
 }

@@ -35,7 +35,7 @@ export interface GatewayOptions {
   readonly config: GatewayConfig
   /** Keys are told apart by fingerprints under this secret; see `installationSecret`. */
   readonly secret: string
-  /** Default: HTTP/1.1 through undici. */
+  /** Default: HTTP/1.1. */
   readonly transport?: Transport
   /** Default: bytes times a ratio that each scope learns. */
   readonly estimator?: TokenEstimator

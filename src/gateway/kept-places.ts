@@ -4,7 +4,7 @@
  * short time take up the place that was left, instead of a new one at the end.
  */
 import { createHash } from 'node:crypto'
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock } from '../clock.ts'
 import type { AskedCall } from './asked-call.ts'
 
@@ -21,7 +21,7 @@ export const mostKept = 1_000
 export interface Absentee {
   /** False once its turn has come: what is on its way to nobody is not given to somebody. */
   readonly isQueued: boolean
-  takeOver(asked: AskedCall, response: ServerResponse): void
+  takeOver(asked: AskedCall, request: IncomingMessage, response: ServerResponse): void
   /** Its time has passed, or the gateway closes. */
   nobodyCame(): void
 }

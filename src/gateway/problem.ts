@@ -186,6 +186,10 @@ export const unreachable = (upstream: string, what: string): Problem => ({
   retryable: true,
 })
 
+/** The system's own code for a failure; messages may hold addresses. */
+export const codeOf = (error: Error): string =>
+  'code' in error && typeof error.code === 'string' ? error.code : error.name
+
 interface Meaning {
   readonly status: number
   readonly title: string

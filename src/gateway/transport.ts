@@ -1,10 +1,15 @@
 /**
  * The way to the provider, behind a seam: one request out, one answer back, pushed to a listener
- * chunk by chunk. Pushed, because a stream object per answer costs more than the answer itself.
+ * chunk by chunk.
  */
-import type { IncomingHttpHeaders } from 'node:http'
+import {
+  type ClientRequest,
+  Agent as HttpAgent,
+  request as httpRequest,
+  type IncomingMessage,
+} from 'node:http'
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { Readable } from 'node:stream'
-import { type Dispatcher, Pool } from 'undici'
 
 export interface TransportRequest {
   readonly method: string
@@ -12,7 +17,7 @@ export interface TransportRequest {
   readonly origin: string
   /** Path and query, beginning with `/`. */
   readonly path: string
-  /** Names and values in turn, as in `rawHeaders`. */
+  /** Names and values in turn, as in `rawHeaders`; without `host`. */
   readonly headers: ReadonlyArray<string>
   readonly body: Buffer | Readable | null
   /** Longest wait for the head of the answer, milliseconds; 0 for none: then the caller bounds it. */
@@ -20,21 +25,34 @@ export interface TransportRequest {
 }
 
 export interface AnswerHead {
-  /** [200, 599]. */
+  /** [200, 599], or [102, 199] for an interim answer. */
   readonly status: number
-  /** Lower-cased. */
-  readonly headers: IncomingHttpHeaders
+  /** Lower-cased; of a field that came several times, the values in one, with commas between. */
+  readonly headers: Readonly<Record<string, string>>
   /** Names and values in turn, as the provider wrote them. */
   readonly rawHeaders: ReadonlyArray<string>
 }
 
-/** Hears one answer: `head`, then any number of `bytes`, then `end`; or `failed` at any time, and then nothing more. */
+/** How an exchange failed. */
+export interface TransportFailure {
+  readonly error: Error
+  /** The request, or its last part, has never left this machine: it may be sent again. */
+  readonly neverSent: boolean
+}
+
+/**
+ * Hears one answer: `interim` any number of times, `head`, then any number of `bytes`, then `end`; or
+ * `failed` at any time, and then nothing more.
+ */
 export interface AnswerListener {
+  /** An answer that only announces the real one: 103 and its like. Never 100, 101 or 102. */
+  interim(head: AnswerHead): void
   head(head: AnswerHead): void
   /** False asks for no more until `Exchange.resume`. */
   bytes(chunk: Buffer): boolean
-  end(): void
-  failed(error: Error): void
+  /** `rawTrailers`: names and values in turn. */
+  end(rawTrailers: ReadonlyArray<string>): void
+  failed(failure: TransportFailure): void
 }
 
 /** A request on its way. */
@@ -43,6 +61,8 @@ export interface Exchange {
   abort(reason: Error): void
   /** Goes on after `bytes` answered false. */
   resume(): void
+  /** All of the request has been handed to the operating system: its body is needed no more. */
+  readonly isSent: boolean
 }
 
 export interface Transport {
@@ -51,95 +71,191 @@ export interface Transport {
   close(): Promise<void>
 }
 
+export interface TransportOptions {
+  /**
+   * How long a connection is kept that nobody uses, milliseconds. Shorter than servers keep theirs
+   * (5 s is the shortest usual time), so that no request goes out on one that is being closed.
+   */
+  readonly idleMs?: number
+}
+
 /** Head of an answer at most, bytes. */
 const maxHeadBytes = 64 * 1024
 
-/** HTTP/1.1 through undici's dispatcher, with as many connections as calls are in flight. */
-export const makeTransport = (): Transport => {
-  const pools = new Map<string, Pool>()
-  const poolOf = (origin: string): Pool => {
-    let pool = pools.get(origin)
-    if (pool === undefined) {
-      // Silence inside an answer is bounded by the permit, not here: a model may think for minutes.
-      pool = new Pool(origin, { allowH2: false, bodyTimeout: 0, maxHeaderSize: maxHeadBytes })
-      pools.set(origin, pool)
-    }
-    return pool
-  }
+/** HTTP/1.1 through `node:http`, with as many connections as calls are in flight. */
+export const makeTransport = ({ idleMs = 4_000 }: TransportOptions = {}): Transport => {
+  // Silence inside an answer is bounded by the permit, not here: a model may think for minutes.
+  const options = { keepAlive: true, timeout: idleMs, maxFreeSockets: 1_024 }
+  const agents = { 'http:': new HttpAgent(options), 'https:': new HttpsAgent(options) }
+  const underWay = new Set<HttpExchange>()
   return {
     send: (request, listener) => {
-      const exchange = new UndiciExchange(listener)
-      try {
-        poolOf(request.origin).dispatch(optionsOf(request), exchange)
-      } catch (error) {
-        exchange.onResponseError(null, error instanceof Error ? error : new Error(String(error)))
-      }
+      const exchange = new HttpExchange(listener, () => underWay.delete(exchange))
+      underWay.add(exchange)
+      exchange.start(agents, request)
       return exchange
     },
     close: async () => {
-      await Promise.all([...pools.values()].map((pool) => pool.destroy()))
-      pools.clear()
+      for (const exchange of [...underWay]) exchange.fail(new Error('the transport is closed'))
+      agents['http:'].destroy()
+      agents['https:'].destroy()
     },
   }
 }
 
-const optionsOf = (request: TransportRequest): Dispatcher.DispatchOptions => ({
-  path: request.path,
-  method: request.method,
-  headers: request.headers as Array<string>,
-  body: request.body,
-  headersTimeout: request.headTimeoutMs,
-})
+interface Agents {
+  readonly 'http:': HttpAgent
+  readonly 'https:': HttpsAgent
+}
 
-class UndiciExchange implements Exchange, Dispatcher.DispatchHandler {
+class HttpExchange implements Exchange {
   readonly #listener: AnswerListener
-  #controller: Dispatcher.DispatchController | null = null
-  #aborted: Error | null = null
+  readonly #over: () => void
+  #request: ClientRequest | null = null
+  #response: IncomingMessage | null = null
+  #headTimer: NodeJS.Timeout | null = null
+  #isConnected = false
+  #isSent = false
+  #isOver = false
 
-  constructor(listener: AnswerListener) {
+  constructor(listener: AnswerListener, over: () => void) {
     this.#listener = listener
+    this.#over = over
+  }
+
+  get isSent(): boolean {
+    return this.#isSent
+  }
+
+  start(agents: Agents, { method, origin, path, headers, body, headTimeoutMs }: TransportRequest): void {
+    const { protocol, hostname, port, host } = new URL(origin)
+    const options = {
+      method,
+      // Brackets belong to the Host field, not to the address.
+      host: hostname.replace(/^\[|\]$/g, ''),
+      ...(port === '' ? {} : { port: Number(port) }),
+      path,
+      headers: ['host', host, ...headers, ...framing(method, headers, body)],
+      maxHeaderSize: maxHeadBytes,
+    }
+    let request: ClientRequest
+    try {
+      request =
+        protocol === 'https:'
+          ? httpsRequest({ ...options, agent: agents['https:'] })
+          : httpRequest({ ...options, agent: agents['http:'] })
+    } catch (error) {
+      // A field or a path that cannot be written: told as any other failure, outside the caller's own work.
+      queueMicrotask(() => this.fail(error instanceof Error ? error : new Error(String(error))))
+      return
+    }
+    this.#request = request
+    // All fields of an answer count, whatever their number; their size is bounded.
+    request.maxHeadersCount = 0
+    request.on('error', (error) => this.fail(error))
+    request.on('finish', () => {
+      this.#isSent = true
+    })
+    request.on('socket', (socket) => {
+      const connected = () => {
+        this.#isConnected = true
+      }
+      if (request.reusedSocket) connected()
+      else socket.once(protocol === 'https:' ? 'secureConnect' : 'connect', connected)
+    })
+    request.on('information', ({ statusCode, rawHeaders }) => {
+      if (!this.#isOver && statusCode > 102) this.#listener.interim(headOf(statusCode, rawHeaders))
+    })
+    request.on('response', (response) => this.#answered(response))
+    if (headTimeoutMs > 0) {
+      this.#headTimer = setTimeout(() => {
+        const error = new Error(`no head of an answer within ${headTimeoutMs} ms`)
+        this.fail(Object.assign(error, { code: 'HEAD_TIMEOUT' }))
+      }, headTimeoutMs)
+      this.#headTimer.unref()
+    }
+    if (body === null || Buffer.isBuffer(body)) request.end(body ?? undefined)
+    else {
+      body.on('error', (error) => this.fail(error))
+      body.pipe(request)
+    }
   }
 
   abort(reason: Error): void {
-    if (this.#aborted !== null) return
-    this.#aborted = reason
-    this.#controller?.abort(reason)
+    if (this.#isOver) return
+    this.#finish()
+    this.#request?.destroy(reason)
+  }
+
+  /** As `abort`, and the listener hears of it. */
+  fail(error: Error): void {
+    if (this.#isOver) return
+    const hasAnswer = this.#response !== null
+    // A connection that somebody used before may have been closed meanwhile; what was not handed over in full was never acted upon.
+    const neverSent =
+      !hasAnswer && (!this.#isConnected || (this.#request?.reusedSocket === true && !this.#isSent))
+    this.#finish()
+    this.#request?.destroy(error)
+    this.#listener.failed({ error, neverSent })
   }
 
   resume(): void {
-    this.#controller?.resume()
+    this.#response?.resume()
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller
-    if (this.#aborted !== null) controller.abort(this.#aborted)
+  #answered(response: IncomingMessage): void {
+    if (this.#isOver) return void response.destroy()
+    this.#response = response
+    this.#clearTimer()
+    response.on('error', (error) => this.fail(error))
+    response.on('data', (chunk: Buffer) => {
+      if (!this.#isOver && !this.#listener.bytes(chunk)) response.pause()
+    })
+    response.on('end', () => {
+      if (this.#isOver) return
+      if (!response.complete) return this.fail(new Error('the answer was cut short'))
+      this.#finish()
+      this.#listener.end(response.rawTrailers)
+    })
+    this.#listener.head(headOf(response.statusCode ?? 0, response.rawHeaders))
   }
 
-  onResponseStart(
-    controller: Dispatcher.DispatchController,
-    status: number,
-    headers: IncomingHttpHeaders,
-  ): void {
-    // 1xx only announces the answer.
-    if (status < 200 || this.#aborted !== null) return
-    this.#listener.head({ status, headers, rawHeaders: namesAndValues(controller.rawHeaders) })
+  #finish(): void {
+    this.#isOver = true
+    this.#clearTimer()
+    this.#over()
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#aborted === null && !this.#listener.bytes(chunk)) controller.pause()
-  }
-
-  onResponseEnd(): void {
-    if (this.#aborted === null) this.#listener.end()
-  }
-
-  onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
-    if (this.#aborted !== null) return
-    this.#aborted = error
-    this.#listener.failed(error)
+  #clearTimer(): void {
+    if (this.#headTimer !== null) clearTimeout(this.#headTimer)
+    this.#headTimer = null
   }
 }
 
-const namesAndValues = (raw: Dispatcher.DispatchController['rawHeaders']): ReadonlyArray<string> =>
-  // Header bytes are Latin-1 on the wire, whatever they mean.
-  Array.isArray(raw) ? raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1'))) : []
+const headOf = (status: number, rawHeaders: ReadonlyArray<string>): AnswerHead => {
+  // Without a prototype: a field may be named as a member of every object.
+  const headers: Record<string, string> = Object.create(null)
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    const name = (rawHeaders[index] as string).toLowerCase()
+    const value = rawHeaders[index + 1] as string
+    headers[name] = headers[name] === undefined ? value : `${headers[name]}, ${value}`
+  }
+  return { status, headers, rawHeaders }
+}
+
+/** Methods whose requests have a body as a rule: without one they say so. */
+const withBody: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH'])
+
+/** How long the body is, where the fields do not say so already. */
+const framing = (
+  method: string,
+  headers: ReadonlyArray<string>,
+  body: Buffer | Readable | null,
+): ReadonlyArray<string> => {
+  if (body === null) return withBody.has(method) ? ['content-length', '0'] : []
+  if (Buffer.isBuffer(body)) return ['content-length', String(body.byteLength)]
+  const hasLength = headers.some(
+    (field, index) => index % 2 === 0 && field.toLowerCase() === 'content-length',
+  )
+  return hasLength ? [] : ['transfer-encoding', 'chunked']
+}
