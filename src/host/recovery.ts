@@ -75,6 +75,8 @@ export class Replayed {
   context: ScopeContext
   position = 0
   entries = 0
+  /** Position of the first entry after its checkpoint; null when there is none. */
+  uncoveredFrom: number | null = null
 
   constructor(scope: string, checkpoint?: Checkpoint) {
     this.scope = scope
@@ -87,22 +89,33 @@ export class Replayed {
     this.context = advance(this.context, event)
     this.position = position
     this.entries += 1
+    this.uncoveredFrom ??= position
     return this.context.decisions
   }
 }
 
-/** Every scope of the journal as it was when the last host ended. Fails closed. */
+/** A scope as its newest checkpoint has it, or before its first event. */
+const recalled = (journal: Journal, scope: string): Replayed => {
+  const checkpoint = journal.recall(scope)
+  return checkpoint === null ? new Replayed(scope) : new Replayed(scope, checkpoint)
+}
+
+/**
+ * The scopes of the journal as they were when the last host ended: every one in which something is
+ * live or that has entries without a checkpoint, and so many of those that rest. Fails closed.
+ */
 export const replayJournal = async (
   journal: Journal,
   path: string,
+  mostResting = Number.MAX_SAFE_INTEGER,
 ): Promise<ReadonlyMap<string, Replayed>> => {
   const scopes = new Map<string, Replayed>()
-  for (const checkpoint of await journal.checkpoints()) {
+  for (const checkpoint of await journal.checkpoints({ mostResting })) {
     scopes.set(checkpoint.scope, new Replayed(checkpoint.scope, checkpoint))
   }
   for await (const batch of journal.read({ uncovered: true })) {
     for (const entry of batch) {
-      const replayed = scopes.get(entry.scope) ?? new Replayed(entry.scope)
+      const replayed = scopes.get(entry.scope) ?? recalled(journal, entry.scope)
       scopes.set(entry.scope, replayed)
       const written = split(entry.record)
       const is = JSON.stringify(replayed.feed(written ?? readRecord(path, entry), entry.position))

@@ -10,7 +10,7 @@ import { openJournal } from '../journal/open.ts'
 import { type Applicant, askForPermit } from './admission.ts'
 import type { AdmissionError } from './errors.ts'
 import { type Explanation, explainCall } from './explain.ts'
-import { Kernel } from './kernel.ts'
+import { defaultScopesInMemory, Kernel } from './kernel.ts'
 import type { Permit } from './permit.ts'
 import { type CallRequest, callOf } from './request.ts'
 import { type Reading, Run, type RunFace } from './run.ts'
@@ -23,6 +23,11 @@ export interface HostOptions {
   readonly journal?: string | Journal
   /** Default: the machine's own. */
   readonly clock?: Clock
+  /**
+   * Scopes at rest (nothing waits, runs or is due) that are kept in memory, at least 1; beyond that the
+   * least recently used leave and come back from the journal when asked for. Default 1,024.
+   */
+  readonly scopesInMemory?: number
 }
 
 export interface RunOptions<A> {
@@ -67,11 +72,12 @@ export const watchBuffer = 4_096
 export const openKernel = async ({
   journal = ':memory:',
   clock = systemClock,
+  scopesInMemory = defaultScopesInMemory,
 }: HostOptions): Promise<Kernel> => {
   const opened = await openJournal(journal)
   const journalPath = typeof journal === 'string' ? journal : 'given'
   try {
-    return await Kernel.open({ journal: opened, journalPath, clock })
+    return await Kernel.open({ journal: opened, journalPath, clock, scopesInMemory })
   } catch (error) {
     await opened.close()
     throw error

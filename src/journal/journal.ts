@@ -30,13 +30,33 @@ export interface Checkpoint {
   readonly position: number
   /** Epoch milliseconds of the last event it contains. */
   readonly at: number
-  /** JSON text of the versioned snapshot (`machines/snapshot.ts`). */
+  /** JSON text of the versioned snapshot (`machines/snapshot`). */
   readonly snapshot: string
+  /**
+   * Nothing in the scope waits, runs or is due: a host that opens the journal loads it only when the
+   * scope is asked for. Default false.
+   */
+  readonly resting?: boolean
 }
 
 export interface CheckpointQuery {
   /** For each scope its newest checkpoint whose time is at or before this, epoch milliseconds. The newest of all when absent. */
   readonly untilAt?: number
+  /** Only this scope. */
+  readonly scope?: string
+  /** Of scopes whose newest checkpoint says that they rest only so many, those with the newest entries. All when absent. */
+  readonly mostResting?: number
+}
+
+/** A scope that a journal knows. */
+export interface KnownScope {
+  readonly scope: string
+  /** Of its newest checkpoint; 0 when it has none. */
+  readonly position: number
+  /** Epoch milliseconds of that checkpoint; null when it has none. */
+  readonly at: number | null
+  /** Whether that checkpoint says that nothing in it waits, runs or is due. */
+  readonly resting: boolean
 }
 
 export interface ReadQuery {
@@ -81,6 +101,23 @@ export interface Journal {
   /** The newest checkpoint of every scope that has one, in scope order. Rejects with `JournalCorrupt`. */
   readonly checkpoints: (query?: CheckpointQuery) => Promise<ReadonlyArray<Checkpoint>>
   /**
+   * The newest durable checkpoint of a scope, at once; null when there is none. For a scope that
+   * rests it is all there is to know. Throws `JournalCorrupt`.
+   */
+  readonly recall: (scope: string) => Checkpoint | null
+  /**
+   * Drops a scope: none of its entries so far, and none of its checkpoints, is its history any more.
+   * What is appended later begins anew. Resolves when that is durable; rejects with `JournalFailure`.
+   */
+  readonly forget: (scope: string) => Promise<void>
+  /**
+   * Says that checkpoints stand for every entry up to this position, so that `read({ uncovered: true })`
+   * begins behind it. Told rarely: a journal that does not hear of it reads more when it is opened.
+   */
+  readonly covered: (through: number) => Promise<void>
+  /** Every scope with a checkpoint or an entry, by name. */
+  readonly scopes: () => Promise<ReadonlyArray<KnownScope>>
+  /**
    * Entries in position order, in batches: at least all that were appended before the call, minus
    * those that retention has dropped. Positions may therefore skip, but only where an entry was
    * dropped on purpose. Rejects with `JournalCorrupt` that names the row.
@@ -89,6 +126,17 @@ export interface Journal {
   /** Makes everything appended durable, releases the lock, and ends. Idempotent. */
   readonly close: () => Promise<void>
 }
+
+/** What the newest checkpoint of a scope, if it has one, says of it. */
+export const knownScope = (
+  scope: string,
+  newest: { readonly position: number; readonly at: number; readonly resting?: boolean | 0 | 1 } | undefined,
+): KnownScope => ({
+  scope,
+  position: newest?.position ?? 0,
+  at: newest?.at ?? null,
+  resting: Boolean(newest?.resting),
+})
 
 /** The journal cannot write. `operation` says what failed, `cause` is the system's own error. */
 export class JournalFailure extends Error {

@@ -10,6 +10,8 @@ import {
   type JournalEntry,
   JournalFailure,
   type JournalListener,
+  type KnownScope,
+  knownScope,
   type ReadQuery,
   type StoredEntry,
 } from './journal.ts'
@@ -100,10 +102,31 @@ class InMemory implements MemoryJournal {
   }
 
   readonly checkpoints = async (query: CheckpointQuery = {}): Promise<ReadonlyArray<Checkpoint>> => {
-    const { untilAt = Infinity } = query
-    return [...this.#checkpoints.values()]
-      .filter(({ at }) => at <= untilAt)
-      .sort((a, b) => (a.scope < b.scope ? -1 : 1))
+    const { untilAt = Infinity, scope, mostResting = Infinity } = query
+    const found = [...this.#checkpoints.values()].filter(
+      (one) => one.at <= untilAt && (scope === undefined || one.scope === scope),
+    )
+    const awake = found.filter(({ resting }) => resting !== true)
+    const resting = found.filter((one) => one.resting === true).sort((a, b) => b.position - a.position)
+    return [...awake, ...resting.slice(0, mostResting)].sort((a, b) => (a.scope < b.scope ? -1 : 1))
+  }
+
+  readonly recall = (scope: string): Checkpoint | null => this.#checkpoints.get(scope) ?? null
+
+  readonly forget = async (scope: string): Promise<void> => {
+    this.#checkOpen('forget')
+    const through = this.#last
+    await this.#durableThrough(through)
+    this.#entries = this.#entries.filter((entry) => entry.scope !== scope || entry.position > through)
+    if ((this.#checkpoints.get(scope)?.position ?? Infinity) <= through) this.#checkpoints.delete(scope)
+  }
+
+  // It reads from memory, where what is covered costs nothing to pass over.
+  readonly covered = async (): Promise<void> => this.#checkOpen('covered')
+
+  readonly scopes = async (): Promise<ReadonlyArray<KnownScope>> => {
+    const names = new Set([...this.#checkpoints.keys(), ...this.#entries.map(({ scope }) => scope)])
+    return [...names].sort().map((scope) => knownScope(scope, this.#checkpoints.get(scope)))
   }
 
   readonly read = (query: ReadQuery = {}): AsyncIterable<ReadonlyArray<StoredEntry>> => this.#read(query)

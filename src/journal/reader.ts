@@ -8,7 +8,7 @@ import { explainOpening } from './opening.ts'
 import { EntryReader } from './rows.ts'
 import { readVersion, schemaVersion } from './schema.ts'
 
-export interface JournalReader extends Pick<Journal, 'read' | 'checkpoints'> {
+export interface JournalReader extends Pick<Journal, 'read' | 'checkpoints' | 'scopes'> {
   readonly close: () => void
 }
 
@@ -28,10 +28,20 @@ export const openSqliteReader = async (file: string): Promise<JournalReader> => 
   const { db, entries, checkpoints } = openTables(file)
   return {
     read: (query) => readAll(entries, query),
-    checkpoints: async ({ untilAt } = {}) => checkpoints.newest(untilAt),
+    checkpoints: async (query) => checkpoints.newest(query),
+    scopes: async () => entries.scopes(checkpoints),
     close: () => db.close(),
   }
 }
+
+/** What an older file lacks, beside it in memory: it is read as it is, also where nobody may write. */
+const asNewest = `
+  create temp view checkpoints as select *, 0 as resting from main.checkpoints;
+  create temp table forgotten (scope text, position integer);
+  create temp table covered (through integer);
+  insert into temp.covered values (0);
+  create temp table call_blocks (block integer, hashes blob);
+`
 
 /** As `openSqliteReader`, for those who need the tables themselves. Throws instead of rejecting. */
 export const openTables = (file: string): OpenTables => {
@@ -44,10 +54,7 @@ export const openTables = (file: string): OpenTables => {
     if (version === 0) {
       throw new JournalUnavailable(path, 'is empty: no journal has been written yet', 'check the path')
     }
-    if (version < schemaVersion) {
-      const remedy = 'open it once for writing (start the host on it), which brings it up to date'
-      throw new JournalUnavailable(path, `has the older schema version ${version}`, remedy)
-    }
+    if (version < schemaVersion) db.exec(asNewest)
     return { path, db, entries: new EntryReader(db, path), checkpoints: new CheckpointStore(db, path) }
   } catch (error) {
     db?.close()

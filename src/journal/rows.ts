@@ -1,7 +1,8 @@
 /** Entries as rows: checksums, and reading them back slice by slice with every row and gap checked. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
-import { JournalCorrupt, type StoredEntry } from './journal.ts'
+import type { CheckpointStore } from './checkpoints.ts'
+import { JournalCorrupt, type KnownScope, knownScope, type StoredEntry } from './journal.ts'
 import { messageOf } from './opening.ts'
 import type { ReadSlice } from './wire.ts'
 
@@ -35,6 +36,8 @@ export class EntryReader {
   readonly #last: StatementSync
   readonly #covered: StatementSync
   readonly #retention: StatementSync
+  readonly #forgotten: StatementSync
+  readonly #coveredThrough: StatementSync
 
   constructor(db: DatabaseSync, path: string) {
     this.#db = db
@@ -53,6 +56,8 @@ export class EntryReader {
     this.#last = db.prepare('select max(position) as position from entries')
     this.#covered = db.prepare('select max(position) as position from checkpoints')
     this.#retention = db.prepare('select through, kept from retention')
+    this.#forgotten = db.prepare('select scope, position from forgotten')
+    this.#coveredThrough = db.prepare('select through as position from covered')
   }
 
   /** The last position that was ever given out: the newest entry's, even when retention has dropped it. */
@@ -75,14 +80,37 @@ export class EntryReader {
     })
   }
 
+  /** Up to where each forgotten scope's entries are nobody's history. */
+  forgotten(): ReadonlyMap<string, number> {
+    const rows = this.#forgotten.all() as unknown as Array<{ scope: string; position: number }>
+    return new Map(rows.map(({ scope, position }) => [scope, position]))
+  }
+
+  /** Every scope with a checkpoint or an entry, by name. Looks at every entry. */
+  scopes(checkpoints: CheckpointStore): ReadonlyArray<KnownScope> {
+    return inReadTransaction(this.#db, () => {
+      const newest = new Map(checkpoints.rows().map((row) => [row.scope, row]))
+      const named = this.#db
+        .prepare(
+          `select distinct e.scope from entries e left join forgotten f on f.scope = e.scope
+           where f.position is null or e.position > f.position`,
+        )
+        .all() as unknown as Array<{ scope: string }>
+      const names = new Set([...newest.keys(), ...named.map(({ scope }) => scope)])
+      return [...names].sort().map((scope) => knownScope(scope, newest.get(scope)))
+    })
+  }
+
   #slice({ after, scope, untilAt = Number.POSITIVE_INFINITY }: ReadSlice, dropped: number): EntrySlice {
     const entries: Array<StoredEntry> = []
+    const forgotten = this.forgotten()
     let through = after
     let count = 0
     for (const row of this.#fetch(this.#rows, after)) {
       const entry = this.#checked(row, Math.max(through, dropped))
       through = entry.position
       count++
+      if (entry.position <= (forgotten.get(entry.scope) ?? 0)) continue
       if (entry.at <= untilAt && (scope === undefined || entry.scope === scope)) entries.push(entry)
     }
     const done = count < sliceRows
@@ -92,12 +120,19 @@ export class EntryReader {
 
   /** Positions skip where a checkpoint stands for an entry, so that none is missing is found by counting. */
   #uncoveredSlice(query: ReadSlice, dropped: number): EntrySlice {
-    const { after, first, scope, untilAt = Number.POSITIVE_INFINITY } = query
+    const { first, scope, untilAt = Number.POSITIVE_INFINITY } = query
+    const after = Math.max(query.after, positionOf(this.#coveredThrough))
     if (first) this.#checkCount(Math.max(after, dropped))
     const rows = this.#fetch(this.#uncovered, after)
+    const forgotten = this.forgotten()
     const entries = rows
       .map((row) => this.#checked(row, Number.MAX_SAFE_INTEGER))
-      .filter((entry) => entry.at <= untilAt && (scope === undefined || entry.scope === scope))
+      .filter(
+        (entry) =>
+          entry.position > (forgotten.get(entry.scope) ?? 0) &&
+          entry.at <= untilAt &&
+          (scope === undefined || entry.scope === scope),
+      )
     const done = rows.length < sliceRows
     if (done) this.#checkEnd(Math.max(positionOf(this.#last), dropped))
     return { entries, through: rows.at(-1)?.[0] ?? after, done }

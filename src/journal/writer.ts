@@ -113,6 +113,21 @@ export class JournalWriter {
     this.#grewBy(part.text.length)
   }
 
+  /** None of the scope's entries up to `through`, and none of its checkpoints, is history any more. Durable when it returns. */
+  forget(scope: string, through: number): void {
+    this.#transact(() => {
+      this.#checkLease()
+      this.checkpoints.dropAll(scope, through)
+      this.#db.prepare('insert or replace into forgotten values (?, ?)').run(scope, through)
+    })
+    this.#grewBy(scope.length)
+  }
+
+  /** Checkpoints stand for every entry up to `through`. */
+  cover(through: number): void {
+    this.relaxed((db) => db.prepare('update covered set through = max(through, ?)').run(through))
+  }
+
   /** Stores a whole checkpoint of another journal; none is thinned out. */
   restoreCheckpoint(checkpoint: Checkpoint): void {
     this.#transact(() => {

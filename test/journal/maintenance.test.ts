@@ -7,6 +7,7 @@ import { checkJournal } from '../../src/journal/check.ts'
 import { JournalCorrupt, JournalLocked, JournalUnavailable } from '../../src/journal/journal.ts'
 import { openSqliteReader } from '../../src/journal/reader.ts'
 import { repairJournal } from '../../src/journal/repair.ts'
+import { schemaVersion } from '../../src/journal/schema.ts'
 import { openSqliteJournal } from '../../src/journal/sqlite.ts'
 import { exportJournal, importJournal, JournalImportError } from '../../src/journal/transfer.ts'
 import { entry, fill, listen, readAll, temporaryPath } from './fixture.ts'
@@ -57,7 +58,7 @@ describe('a whole journal', () => {
     const found = checkJournal(path)
     expect(found).toEqual({
       ok: true,
-      schemaVersion: 1,
+      schemaVersion,
       entries: 3_000,
       scopes: ['a', 'b', 'c'],
       problems: [],
