@@ -18,7 +18,10 @@ import type { BodyReading } from './reading.ts'
 import type { Exchange, TransportFailure } from './transport.ts'
 import { overloadEvent } from './wire.ts'
 
-/** Endings after which the client rightly sends the same id again: its SDK saw a failure. */
+/** How often a client may ask under the same id while each try fails. */
+const mostRepeats = 1_000
+
+/** Endings after which the client rightly sends the same id again: it saw a failure, and was mostly invited to. */
 const repeatable: ReadonlySet<string | undefined> = new Set(['failed', 'cancelled', 'timedOut', 'throttled'])
 
 const taken = 'the call was stopped to make room; send it again'
@@ -98,7 +101,6 @@ export class ProxiedCall implements Absentee, PlaceHolder {
   }
 
   #follow(response: ServerResponse): void {
-    this.#ports.held(this.#asked.bodyBytes)
     response.once('close', () => this.#clientLeft())
     response.on('drain', () => this.#exchange?.resume())
   }
@@ -133,6 +135,8 @@ export class ProxiedCall implements Absentee, PlaceHolder {
     interim: (head) => sendInterim(this.#request, this.#response, head),
     accepted: (head) => {
       this.#place.accepted()
+      // From here on nothing can be taken back.
+      if (this.#exchange?.isSent) this.#dropBody()
       this.#answer.head(head, this.#tags())
     },
     refused: (refusal, evidence) => this.#providerRefused(refusal, evidence),
@@ -207,11 +211,10 @@ export class ProxiedCall implements Absentee, PlaceHolder {
   refused(error: AdmissionError): void {
     if (this.#done) return
     if (!this.#isPresent) return this.#finish()
-    if (!this.#renamed && (this.#isRepeated(error) || this.#hasTimeLeft(error))) {
+    const id = this.#isRepeated(error) || this.#hasTimeLeft(error) ? this.#nextId() : null
+    if (id !== null) {
       this.#renamed = true
-      const { call, sdkRetries } = this.#asked
-      const id = `${this.#place.call.id}:retry-${Math.max(1, sdkRetries)}`
-      return this.#place.ask({ ...this.#place.call, id, deadlineAt: call.deadlineAt })
+      return this.#place.ask({ ...this.#place.call, id, deadlineAt: this.#asked.call.deadlineAt })
     }
     const wait = error._tag === 'DeadlineExceeded' || error._tag === 'PendingTimeout'
     // It waited for the provider, so what the provider said is the answer.
@@ -219,9 +222,23 @@ export class ProxiedCall implements Absentee, PlaceHolder {
     this.#answerProblem(this.#problemOf(error))
   }
 
-  /** An SDK sends the same id again after a failure that it saw: a new dispatch, under an id of its own. */
+  /** The same id comes again after a failure that its client saw: a new dispatch, under an id of its own. */
   #isRepeated(error: AdmissionError): boolean {
-    return error._tag === 'AlreadySettled' && this.#asked.sdkRetries > 0 && repeatable.has(this.#place.ending)
+    return error._tag === 'AlreadySettled' && repeatable.has(this.#place.endingOf(this.#place.call.id))
+  }
+
+  /** The id of the next try; null when one of them was answered, when there were too many, or when this is one already. */
+  #nextId(): string | null {
+    if (this.#renamed) return null
+    const { id } = this.#place.call
+    const first = Math.max(1, this.#asked.sdkRetries)
+    for (let number = first; number < first + mostRepeats; number += 1) {
+      const next = `${id}:retry-${number}`
+      const ending = this.#place.endingOf(next)
+      if (ending === undefined) return next
+      if (!repeatable.has(ending)) return null
+    }
+    return null
   }
 
   /** The deadline was that of the client before: this one still waits, if at the end of the queue. */
@@ -238,8 +255,13 @@ export class ProxiedCall implements Absentee, PlaceHolder {
     this.#isPresent = false
     this.#place.boundBy(null)
     // Whoever comes brings the body.
+    this.#dropBody()
+  }
+
+  /** It is not sent again. */
+  #dropBody(): void {
+    this.#asked.held.release()
     this.#asked = { ...this.#asked, outbound: { ...this.#asked.outbound, body: null } }
-    this.#ports.held(-this.#asked.bodyBytes)
   }
 
   /** Ends the call for the scope, wherever it stands. */
@@ -301,7 +323,7 @@ export class ProxiedCall implements Absentee, PlaceHolder {
     this.#done = true
     this.#place.boundBy(null)
     this.#ports.places.forget(this)
-    if (this.#isPresent) this.#ports.held(-this.#asked.bodyBytes)
+    this.#dropBody()
     this.#ended(this)
   }
 }

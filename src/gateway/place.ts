@@ -70,8 +70,8 @@ export class Place implements Sender {
   }
 
   /** How a call of this id has ended, as far as the scope remembers. */
-  get ending(): string | undefined {
-    return endingOf(this.#runner.context, this.#call.id)
+  endingOf(id: string): string | undefined {
+    return endingOf(this.#runner.context, id)
   }
 
   /** Asks for a permit; `call` is another one from now on when it is given. */
