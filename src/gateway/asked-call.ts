@@ -1,5 +1,6 @@
 import type { Call } from '../../machines/index.ts'
 import type { ScopeRunner } from '../host/scope-runner.ts'
+import type { HeldBody } from './body.ts'
 import type { TransportRequest } from './transport.ts'
 import type { Upstream } from './upstreams.ts'
 
@@ -11,6 +12,8 @@ export interface AskedCall {
   readonly outbound: TransportRequest
   /** Field in which the upstream is told the call's id; null when it is not. */
   readonly idField: string | null
+  /** The body as it is counted. */
+  readonly held: HeldBody
   readonly bodyBytes: number
   /** Input tokens as estimated, whether or not the client had a count of its own. */
   readonly estimatedTokens: number

@@ -2,14 +2,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Lane, lanes, maxTokens, type PriorityClass } from '../../machines/index.ts'
 import { parsePriority, priorityHeader } from '../carrier/priority.ts'
+import { echo, type FieldProblem } from './field-problem.ts'
 import { ownPrefix } from './forward-headers.ts'
-
-/** One fault in a request: which field, what is allowed, what came. */
-export interface FieldProblem {
-  readonly field: string
-  readonly expected: string
-  readonly got: string
-}
 
 export interface CallHeaders {
   /** Null when the client has none. */
@@ -42,8 +36,7 @@ const known: ReadonlySet<string> = new Set([
   'x-rightofway-deadline-ms',
 ])
 
-const shown = (value: string): string =>
-  JSON.stringify(value.length > 80 ? `${value.slice(0, 77)}...` : value)
+const shown = (value: string): string => JSON.stringify(echo(value))
 
 /** Reads one field after the other and gathers what is wrong. */
 class Reader {

@@ -13,6 +13,4 @@ export interface CallPorts {
   readonly counters: Counters
   readonly clock: Clock
   readonly places: KeptPlaces
-  /** A body is kept in memory from now on, or (negative) no longer, bytes. */
-  readonly held: (bytes: number) => void
 }

@@ -5,16 +5,17 @@ import { noAmbient } from '../carrier/ambient.ts'
 import type { LaneHost } from '../host/host.ts'
 import { callOf } from '../host/request.ts'
 import type { AskedCall } from './asked-call.ts'
-import { mayHoldJson, readBody } from './body.ts'
+import { type HeldBody, HeldBytes, mayHoldJson, readBody } from './body.ts'
 import { withPriorityMember } from './body-priority.ts'
 import { ProxiedCall } from './call.ts'
-import { type CallHeaders, type FieldProblem, readCallHeaders } from './call-headers.ts'
+import { type CallHeaders, readCallHeaders } from './call-headers.ts'
 import type { CallPorts } from './call-ports.ts'
 import type { Counters } from './counters.ts'
 import { keyOf } from './credential.ts'
 import type { EntranceGuard } from './entrance/guarded.ts'
 import { targetOf } from './entrance/target.ts'
 import type { EstimateReading, TokenEstimator } from './estimator.ts'
+import type { FieldProblem } from './field-problem.ts'
 import { forward } from './forward.ts'
 import { requestFields } from './forward-headers.ts'
 import { KeptPlaces } from './kept-places.ts'
@@ -69,8 +70,8 @@ export class Door {
   readonly #live = new Set<ProxiedCall>()
   readonly #places: KeptPlaces
   readonly #startedAtMs: number
-  /** Bodies of live calls, bytes: each is kept until its call cannot be sent again, or its client is away. */
-  #heldBytes = 0
+  /** Bodies that arrive or are kept: each until it cannot be sent again, or its client is away. */
+  readonly #held: HeldBytes
   #closing = false
   #emptied: () => void = () => {}
 
@@ -78,6 +79,7 @@ export class Door {
     const { transport, estimator, counters, host } = ports
     this.#ports = ports
     this.#places = new KeptPlaces(host.kernel.clock)
+    this.#held = new HeldBytes(ports.heldBodiesLimitBytes)
     this.#callPorts = {
       transport,
       estimator,
@@ -85,9 +87,6 @@ export class Door {
       limits: new LimitReader(),
       clock: host.kernel.clock,
       places: this.#places,
-      held: (bytes) => {
-        this.#heldBytes += bytes
-      },
     }
     this.#startedAtMs = host.kernel.clock.now()
   }
@@ -136,9 +135,10 @@ export class Door {
     const encoding = request.headers['content-encoding'] ?? 'identity'
     if (encoding !== 'identity') return this.#refuse(request, response, encodedBody(encoding))
     const { bodyLimitBytes } = this.#ports
-    readBody(request, bodyLimitBytes, (body) =>
+    readBody(request, bodyLimitBytes, this.#held, (body) =>
       this.#guarded(response, () => {
         if (body === 'too-large') this.#refuse(request, response, tooLarge(bodyLimitBytes))
+        else if (body === 'no-room') this.#full(response)
         else this.#admit(route, request, response, body)
       }),
     )
@@ -154,9 +154,11 @@ export class Door {
   #release(request: IncomingMessage, response: ServerResponse): void {
     const { host, operatorToken } = this.#ports
     if (!isOperator(request, operatorToken)) return this.#refuse(request, response, notOperator)
-    readBody(request, 65_536, (body) =>
+    readBody(request, 65_536, this.#held, (body) =>
       this.#guarded(response, () => {
-        const scope = body === 'too-large' ? null : textMember(body, 'scope')
+        if (body === 'no-room') return this.#full(response)
+        const scope = body === 'too-large' ? null : textMember(body.buffer, 'scope')
+        if (body !== 'too-large') body.release()
         if (scope === null) {
           const problem = {
             field: 'scope',
@@ -172,10 +174,17 @@ export class Door {
     )
   }
 
-  #admit(route: Route, request: IncomingMessage, response: ServerResponse, body: Buffer): void {
-    if (response.destroyed) return
-    const { counters, transport, heldBodiesLimitBytes, scopesLimit } = this.#ports
-    const model = modelOf(route.path, body)
+  #full(response: ServerResponse): void {
+    this.#ports.counters.full += 1
+    sendProblem(response, full(this.#held.limit))
+  }
+
+  #admit(route: Route, request: IncomingMessage, response: ServerResponse, body: HeldBody): void {
+    // Whatever becomes of it, the body is not kept beyond its exchange.
+    response.once('close', () => body.release())
+    if (response.destroyed) return body.release()
+    const { counters, transport, scopesLimit } = this.#ports
+    const model = modelOf(route.path, body.buffer)
     if (model === null) {
       counters.forwarded += 1
       return forward(transport, route, request, response, body)
@@ -185,10 +194,6 @@ export class Door {
     if (asked === 'too-many') {
       counters.full += 1
       return sendProblem(response, tooManyScopes(scopesLimit))
-    }
-    if (this.#heldBytes + body.byteLength > heldBodiesLimitBytes) {
-      counters.full += 1
-      return sendProblem(response, full(heldBodiesLimitBytes))
     }
     counters.calls += 1
     if (asked.sdkRetries > 0) counters.sdkRetries += 1
@@ -209,10 +214,11 @@ export class Door {
   #asked(
     route: Route,
     request: IncomingMessage,
-    body: Buffer,
+    held: HeldBody,
     model: string,
   ): AskedCall | ReadonlyArray<FieldProblem> | 'too-many' {
     const { scopes, estimator } = this.#ports
+    const body = held.buffer
     const { upstream, origin, query } = route
     const said = readCallHeaders(request.headers)
     if (isProblems(said)) return said
@@ -241,6 +247,7 @@ export class Door {
       },
       // The emulator's log judges by it whether a call was dispatched twice.
       idField: upstream.name.startsWith('emulator/') ? 'x-emulator-call-id' : null,
+      held,
       bodyBytes: body.byteLength,
       estimatedTokens,
       statedId: said.id,
@@ -282,7 +289,7 @@ export class Door {
         startedAt: this.#startedAtMs,
         liveCalls: this.#live.size,
         keptPlaces: this.#places.size,
-        heldBytes: this.#heldBytes,
+        heldBytes: this.#held.bytes,
         counters,
         estimates: estimates(),
         upstreams: upstreams.map(({ name, provider, wire }) => ({ name, provider, wire })),

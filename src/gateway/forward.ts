@@ -1,6 +1,7 @@
 /** Requests that need no admission: passed on and back as they are. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { PassThrough, type Readable } from 'node:stream'
+import type { HeldBody } from './body.ts'
 import { answerFields, requestFields } from './forward-headers.ts'
 import { endWith, sendInterim } from './interim.ts'
 import { codeOf, sendProblem, unreachable } from './problem.ts'
@@ -16,7 +17,7 @@ export const forward = (
   route: Route,
   request: IncomingMessage,
   response: ServerResponse,
-  body: Buffer | null,
+  body: HeldBody | null,
 ): void => {
   const streamed = body === null ? bodyStream(request) : null
   const { upstream, origin } = route
@@ -29,10 +30,10 @@ export const forward = (
         honoursPriority: upstream.honoursPriority,
         keepLength: streamed !== null,
       }),
-      body: body ?? streamed,
+      body: body?.buffer ?? streamed,
       headTimeoutMs,
     },
-    new Passage(upstream.name, request, response),
+    new Passage(upstream.name, request, response, body),
   )
   response.on('drain', () => exchange.resume())
   response.once('close', () => {
@@ -50,11 +51,14 @@ const bodyStream = (request: IncomingMessage): Readable | null => {
 }
 
 class Passage implements AnswerListener {
+  /** It counts until the upstream answers: then it has been sent. */
+  readonly #body: HeldBody | null
   readonly #upstream: string
   readonly #request: IncomingMessage
   readonly #response: ServerResponse
 
-  constructor(upstream: string, request: IncomingMessage, response: ServerResponse) {
+  constructor(upstream: string, request: IncomingMessage, response: ServerResponse, body: HeldBody | null) {
+    this.#body = body
     this.#upstream = upstream
     this.#request = request
     this.#response = response
@@ -65,6 +69,7 @@ class Passage implements AnswerListener {
   }
 
   head({ status, rawHeaders }: AnswerHead): void {
+    this.#body?.release()
     this.#response.writeHead(status, answerFields(rawHeaders, {}))
   }
 

@@ -1,7 +1,7 @@
 /** Refusals of the gateway's own, as problem documents (RFC 9457). What a provider answers is never one of these. */
 import type { ServerResponse } from 'node:http'
 import type { AdmissionError } from '../host/errors.ts'
-import type { FieldProblem } from './call-headers.ts'
+import { echo, type FieldProblem } from './field-problem.ts'
 
 export interface Problem {
   /** Last part of the type's URN, for example `deadline-exceeded`. */
@@ -54,7 +54,17 @@ export const sendProblem = (
   response.end(body)
 }
 
-export const badRequest = (problems: ReadonlyArray<FieldProblem>): Problem => ({
+/** Fields that are named, of those that cannot be. */
+const mostProblems = 10
+
+export const badRequest = (found: ReadonlyArray<FieldProblem>): Problem => {
+  const problems = found
+    .slice(0, mostProblems)
+    .map(({ field, expected, got }) => ({ field: echo(field), expected, got: echo(got, 120) }))
+  return badFields(problems)
+}
+
+const badFields = (problems: ReadonlyArray<FieldProblem>): Problem => ({
   name: 'bad-field',
   status: 400,
   title: 'The request says something that cannot be',
@@ -101,11 +111,19 @@ export const notOperator: Problem = {
   retryable: false,
 }
 
+const mostNames = 20
+
+const knownNames = (known: ReadonlyArray<string>): string => {
+  if (known.length === 0) return 'none yet'
+  const rest = known.length - mostNames
+  return known.slice(0, mostNames).join(', ') + (rest > 0 ? ` and ${rest} more` : '')
+}
+
 export const unknownScope = (scope: string, known: ReadonlyArray<string>): Problem => ({
   name: 'no-scope',
   status: 404,
   title: 'No such scope',
-  detail: `no scope is named ${JSON.stringify(scope.slice(0, 200))}; there are ${known.length === 0 ? 'none yet' : known.join(', ')}`,
+  detail: `no scope is named ${JSON.stringify(scope.slice(0, 200))}; there are ${knownNames(known)}`,
   retryAfterS: null,
   retryable: false,
 })
@@ -133,7 +151,7 @@ export const encodedBody = (encoding: string): Problem => ({
   name: 'encoded-body',
   status: 415,
   title: 'The request body is encoded',
-  detail: `content-encoding: expected identity, got ${encoding.slice(0, 40)}; the gateway has to see which model is asked`,
+  detail: `content-encoding: expected identity, got ${echo(encoding)}; the gateway has to see which model is asked`,
   retryAfterS: null,
   retryable: false,
 })

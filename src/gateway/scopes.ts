@@ -3,7 +3,7 @@ import { InvalidInput, type PolicyInput } from '../../machines/index.ts'
 import type { LaneHost } from '../host/host.ts'
 import { fingerprint, scopeName } from '../host/scope-name.ts'
 import type { ScopeRunner } from '../host/scope-runner.ts'
-import type { FieldProblem } from './call-headers.ts'
+import type { FieldProblem } from './field-problem.ts'
 
 export interface ScopeFinder {
   /** Answers what is wrong when no scope can have this model's name, or that it would be one too many. */
