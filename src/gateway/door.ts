@@ -91,6 +91,10 @@ export class Door {
     this.#startedAtMs = host.kernel.clock.now()
   }
 
+  get liveCalls(): number {
+    return this.#live.size
+  }
+
   /** Never throws: one request must not be able to end the process. */
   answer(request: IncomingMessage, response: ServerResponse): void {
     this.#ports.counters.requests += 1

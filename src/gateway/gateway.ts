@@ -51,6 +51,8 @@ export interface Gateway {
   readonly url: string
   readonly counters: Readonly<Counters>
   readonly emulator: Emulator
+  /** Calls that wait or run. */
+  readonly liveCalls: number
   /**
    * Takes no more calls; those that wait are answered 503, those under way have `graceMs` to end and
    * are then cut as an overload would cut them. Close the host at the same time and waiting calls
@@ -141,6 +143,9 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     url: urlOf(server.address() as AddressInfo),
     counters,
     emulator,
+    get liveCalls() {
+      return door.liveCalls
+    },
     close: ({ graceMs = 0 } = {}) => {
       closing ??= close(graceMs)
       return closing

@@ -132,7 +132,7 @@ export const journalFailed = (problem: string): Problem => ({
   name: 'journal-failed',
   status: 503,
   title: 'The journal has failed',
-  detail: `nothing is admitted any more: ${problem}; restart the gateway once the cause is mended`,
+  detail: `nothing is admitted any more: ${problem}; make room or mend the disk, and start the gateway again ('rightofway serve' ends by itself with code 75, for a supervisor to start it)`,
   retryAfterS: null,
   retryable: false,
 })

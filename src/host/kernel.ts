@@ -38,6 +38,7 @@ export class Kernel {
   readonly #outbox: Outbox
   readonly #ports: RunnerPorts
   readonly #runners = new Map<string, ScopeRunner>()
+  readonly #failureListeners: Array<(failure: JournalFailure) => void> = []
   readonly #observers = new Set<(observation: Observation) => void>()
   readonly #checkpoints = new Map<string, Promise<void>>()
   /** Scopes whose forgetting is not durable yet: what the journal still says of them is over. */
@@ -56,6 +57,7 @@ export class Kernel {
     this.#clock = clock
     this.#outbox = new Outbox(journal, (failure) => {
       for (const runner of this.#runners.values()) runner.fail(failure)
+      for (const heard of this.#failureListeners.splice(0)) heard(failure)
     })
     this.#ports = {
       clock,
@@ -97,6 +99,12 @@ export class Kernel {
   /** Why nothing is decided any more; null while the journal keeps what it is given. */
   get failure(): JournalFailure | null {
     return this.#outbox.failure
+  }
+
+  /** Hears once that the journal has failed; at once when it has already. */
+  whenFailed(heard: (failure: JournalFailure) => void): void {
+    if (this.#outbox.failure !== null) heard(this.#outbox.failure)
+    else this.#failureListeners.push(heard)
   }
 
   get runners(): ReadonlyMap<string, ScopeRunner> {
