@@ -1,4 +1,4 @@
-/** `rightofway journal check`, `repair`, `export` and `import`. */
+/** `rightofway journal check`, `repair`, `scopes`, `export` and `import`. */
 import { Console, Effect, Option } from 'effect'
 import { Argument, Command, Flag } from 'effect/cli'
 import { attempt, CliFailure } from './failure.ts'
@@ -54,6 +54,33 @@ const repair = Command.make(
   }),
 ).pipe(Command.withDescription('Keep all that can be read, and set the rest aside'))
 
+const dropFlag = Flag.String('drop').pipe(
+  Flag.withDescription(
+    'Forget this scope: its waits, its ended calls, what was learned; no host may be writing',
+  ),
+  Flag.optional,
+)
+
+const scopes = Command.make(
+  'scopes',
+  { journal: journalFlag, drop: dropFlag, json: jsonFlag },
+  Effect.fn(function* ({ journal, drop, json }) {
+    const path = yield* pathOf(journal)
+    const { dropScope, listScopes } = yield* attempt(() => import('./scope-list.ts'))
+    if (Option.isSome(drop)) {
+      yield* attempt(() => dropScope(path, drop.value))
+      return yield* Console.log(`journal ${path}: forgot scope ${drop.value}`)
+    }
+    const known = yield* attempt(() => listScopes(path))
+    if (json) return yield* Console.log(JSON.stringify(known))
+    yield* Console.log(`journal ${path}: ${plural(known.length, 'scope')}`)
+    for (const { scope, at, resting } of known) {
+      const last = at === null ? 'no checkpoint yet' : `checkpoint of ${new Date(at).toISOString()}`
+      yield* Console.log(`${scope}  ${last}${resting ? ', at rest' : ''}`)
+    }
+  }),
+).pipe(Command.withDescription('List the scopes, also while a host writes, or forget one'))
+
 const outFlag = Flag.String('out').pipe(
   Flag.withDescription('File to write (default: standard output); it must not exist'),
   Flag.optional,
@@ -94,5 +121,5 @@ const importLines = Command.make(
 
 export const journalVerb = Command.make('journal').pipe(
   Command.withDescription('Look after a journal file'),
-  Command.withSubcommands([check, repair, exportLines, importLines]),
+  Command.withSubcommands([check, repair, scopes, exportLines, importLines]),
 )

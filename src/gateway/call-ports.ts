@@ -3,6 +3,7 @@ import type { Counters } from './counters.ts'
 import type { TokenEstimator } from './estimator.ts'
 import type { KeptPlaces } from './kept-places.ts'
 import type { LimitReader } from './reading.ts'
+import type { ScopeFinder } from './scopes.ts'
 import type { Transport } from './transport.ts'
 
 /** What every call of a gateway shares. */
@@ -10,6 +11,7 @@ export interface CallPorts {
   readonly transport: Transport
   readonly estimator: TokenEstimator
   readonly limits: LimitReader
+  readonly scopes: ScopeFinder
   readonly counters: Counters
   readonly clock: Clock
   readonly places: KeptPlaces

@@ -15,6 +15,7 @@ import type { Absentee } from './kept-places.ts'
 import { Place, type PlaceHolder } from './place.ts'
 import { admissionProblem, closing, codeOf, fault, type Problem, unreachable } from './problem.ts'
 import type { BodyReading } from './reading.ts'
+import { refusesKey } from './scopes.ts'
 import type { Exchange, TransportFailure } from './transport.ts'
 import { overloadEvent } from './wire.ts'
 
@@ -129,7 +130,8 @@ export class ProxiedCall implements Absentee, PlaceHolder {
   readonly #events: AttemptEvents = {
     headSeen: (head) => {
       const { runner, upstream } = this.#asked
-      const { limits, clock } = this.#ports
+      const { limits, clock, scopes } = this.#ports
+      if (!refusesKey(head.status)) scopes.proven(runner.name)
       runner.learn(limits.read(runner.name, upstream.provider, head, clock.now()))
     },
     interim: (head) => sendInterim(this.#request, this.#response, head),
@@ -150,6 +152,8 @@ export class ProxiedCall implements Absentee, PlaceHolder {
 
   /** What is a refusal for want of capacity goes back to its place; all else is the client's. */
   #providerRefused(refusal: ProviderRefusal, evidence: Evidence | null): void {
+    // Nothing left for the key, for example: that is worth remembering.
+    if (evidence !== null) this.#ports.scopes.proven(this.#asked.runner.name)
     if (evidence === null) this.#place.settle({ outcome: 'failed' })
     else if (this.#place.settle({ outcome: 'throttled', evidence }) === 'waiting') {
       this.#ports.counters.absorbedRefusals += 1
@@ -324,6 +328,7 @@ export class ProxiedCall implements Absentee, PlaceHolder {
     this.#place.boundBy(null)
     this.#ports.places.forget(this)
     this.#dropBody()
+    this.#ports.scopes.ended(this.#asked.runner.name)
     this.#ended(this)
   }
 }

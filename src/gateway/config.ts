@@ -58,7 +58,7 @@ const ConfigSchema = Schema.Struct({
   bodyLimitBytes: Schema.optionalKey(integer(1_024, 1024 * 1024 * 1024)),
   /** Bodies of all calls that wait or run. Default 1 GiB; beyond it calls are answered 503. */
   heldBodiesLimitBytes: Schema.optionalKey(integer(1_024, 1024 * 1024 * 1024 * 1024)),
-  /** Scopes, one for each provider, key and model. Default 10,000; a call of another is answered 503. */
+  /** Scopes, one for each provider, key and model. Default 10,000; for another the least recently used is forgotten. */
   scopesLimit: Schema.optionalKey(integer(1, 1_000_000)),
   /** How long streams may go on after the gateway was told to close. */
   closeGraceMs: Schema.optionalKey(integer(0, maxDurationMs)),

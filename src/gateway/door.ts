@@ -76,7 +76,7 @@ export class Door {
   #emptied: () => void = () => {}
 
   constructor(ports: DoorPorts) {
-    const { transport, estimator, counters, host } = ports
+    const { transport, estimator, counters, host, scopes } = ports
     this.#ports = ports
     this.#places = new KeptPlaces(host.kernel.clock)
     this.#held = new HeldBytes(ports.heldBodiesLimitBytes)
@@ -84,6 +84,7 @@ export class Door {
       transport,
       estimator,
       counters,
+      scopes,
       limits: new LimitReader(),
       clock: host.kernel.clock,
       places: this.#places,
@@ -286,7 +287,7 @@ export class Door {
 
   /** Content-free: counts, times, names. */
   #lanes(): object {
-    const { host, counters, upstreams, estimates } = this.#ports
+    const { host, counters, upstreams, estimates, scopes } = this.#ports
     return {
       at: host.kernel.clock.now(),
       gateway: {
@@ -294,6 +295,7 @@ export class Door {
         liveCalls: this.#live.size,
         keptPlaces: this.#places.size,
         heldBytes: this.#held.bytes,
+        scopes: scopes.counts,
         counters,
         estimates: estimates(),
         upstreams: upstreams.map(({ name, provider, wire }) => ({ name, provider, wire })),

@@ -80,15 +80,16 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     counters.faults += 1
   })
   const upstreams = [...config.upstreams, ...emulatorUpstreams(emulator.url)]
+  const scopes = await makeScopeFinder(host, {
+    secret,
+    policyOf: policyFinder(config.policies),
+    scopesLimit: config.scopesLimit,
+  })
   const door = new Door({
     host,
     router: makeRouter(upstreams),
     upstreams,
-    scopes: makeScopeFinder(host, {
-      secret,
-      policyOf: policyFinder(config.policies),
-      scopesLimit: config.scopesLimit,
-    }),
+    scopes,
     transport,
     estimator: options.estimator ?? (own as BytesEstimator),
     estimates: () => own?.readings() ?? null,

@@ -174,14 +174,14 @@ export const full = (limitBytes: number): Problem => ({
   retryable: true,
 })
 
-/** A call of a key and a model that nobody has used yet, while there is no room for another scope. */
+/** A call of a key and a model that nobody has used yet, while every scope that there is waits, runs or is held back. */
 export const tooManyScopes = (limit: number): Problem => ({
   name: 'too-many-scopes',
   status: 503,
   title: 'Too many keys and models',
-  detail: `this key and model would be scope ${limit + 1}, and scopesLimit = ${limit}`,
-  retryAfterS: null,
-  retryable: false,
+  detail: `this key and model would be scope ${limit + 1}, scopesLimit = ${limit}, and none of the others may be forgotten now`,
+  retryAfterS: 5,
+  retryable: true,
 })
 
 /** What went wrong may quote the request, so it is neither told nor kept. */

@@ -121,22 +121,6 @@ describe('a request that cannot be', () => {
     expect(setting.gateway.counters.full).toBe(1)
   })
 
-  it('a call of a key and model that nobody has used is refused when there are as many scopes as may be', async () => {
-    const upstream = await startUpstream()
-    const setting = await startSetting({ upstream, scopesLimit: 1 })
-    const ask = (model: string) => post(setting.scripted, {}, { body: JSON.stringify({ ...call, model }) })
-    const first = ask('one')
-    answerJson(await upstream.next())
-    expect((await first).status).toBe(200)
-    const refused = await ask('two')
-    expect([refused.status, refused.headers.get('x-should-retry')]).toEqual([503, 'false'])
-    expect((await json(refused))['detail']).toBe('this key and model would be scope 2, and scopesLimit = 1')
-    const again = ask('one')
-    answerJson(await upstream.next())
-    expect((await again).status).toBe(200)
-    expect([upstream.arrivals.length, setting.gateway.counters.full]).toEqual([2, 1])
-  })
-
   it('a body in an encoding is refused', async () => {
     const setting = await startSetting()
     const answer = await post(
