@@ -209,6 +209,7 @@ const settlementOf = (end: BodyEnd, permit: Permit, { usage, evidence }: AnswerR
     return { outcome, evidence, ...said }
   }
   if (end === 'complete') return { outcome: 'completed', ...said }
+  if (end === 'truncated') return { outcome: 'failed', cause: 'truncated', ...said }
   return { outcome: end === 'dropped' || permit.isAborted ? 'cancelled' : 'failed', ...said }
 }
 

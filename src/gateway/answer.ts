@@ -34,13 +34,21 @@ export class ClientAnswer {
     return this.#response.headersSent
   }
 
-  head({ status, rawHeaders }: AnswerHead, tags: AnswerTags): void {
-    this.#response.writeHead(status, answerFields(rawHeaders, fieldsOf(tags)))
+  head(
+    { status, rawHeaders }: AnswerHead,
+    tags: AnswerTags,
+    own: Readonly<Record<string, string>> = {},
+  ): void {
+    // What the gateway says itself stands instead of what the upstream said under the same name.
+    const kept = rawHeaders.filter(
+      (_, index) => !((rawHeaders[index - (index % 2)] as string).toLowerCase() in own),
+    )
+    this.#response.writeHead(status, answerFields(kept, { ...own, ...fieldsOf(tags) }))
   }
 
   /** An answer of the provider, unchanged. */
-  whole(head: AnswerHead, body: Buffer, tags: AnswerTags): void {
-    this.head(head, tags)
+  whole(head: AnswerHead, body: Buffer, tags: AnswerTags, own: Readonly<Record<string, string>> = {}): void {
+    this.head(head, tags, own)
     this.#response.end(body)
   }
 

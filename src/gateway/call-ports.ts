@@ -1,4 +1,6 @@
 import type { Clock } from '../clock.ts'
+import type { ProviderRefusal } from './attempt.ts'
+import type { WaitAnswers } from './calls/patience.ts'
 import type { Counters } from './counters.ts'
 import type { TokenEstimator } from './estimator.ts'
 import type { KeptPlaces } from './kept-places.ts'
@@ -15,4 +17,11 @@ export interface CallPorts {
   readonly counters: Counters
   readonly clock: Clock
   readonly places: KeptPlaces
+  readonly waitAnswers: WaitAnswers<ProviderRefusal>
+  /** How long a client may stay connected without reading, milliseconds. */
+  readonly writeStallMs: number
+  /** How often a waiting call is looked after, milliseconds. */
+  readonly tickMs: number
+  /** Whether waiting clients hear interim answers (102). */
+  readonly sendsInterim: boolean
 }

@@ -7,14 +7,27 @@ import type { Evidence, Usage } from '../../machines/index.ts'
 import type { AdmissionError } from '../host/errors.ts'
 import type { Permit, Settlement } from '../host/permit.ts'
 import { type AnswerTags, ClientAnswer } from './answer.ts'
+import type { BodyReading } from './answers/body-reading.ts'
 import type { AskedCall } from './asked-call.ts'
 import { Attempt, type AttemptEvents, type ProviderRefusal } from './attempt.ts'
 import type { CallPorts } from './call-ports.ts'
-import { sendInterim } from './interim.ts'
+import { hopelessWait, waitsUntil } from './calls/patience.ts'
+import { WriteStall } from './calls/write-stall.ts'
+import { sendInterim, sendProcessing } from './interim.ts'
 import type { Absentee } from './kept-places.ts'
 import { Place, type PlaceHolder } from './place.ts'
-import { admissionProblem, closing, codeOf, fault, type Problem, unreachable } from './problem.ts'
-import type { BodyReading } from './reading.ts'
+import {
+  admissionProblem,
+  closing,
+  codeOf,
+  fault,
+  longWait,
+  type Problem,
+  type Standing,
+  unreachable,
+  waitFields,
+  whereItStood,
+} from './problem.ts'
 import { refusesKey } from './scopes.ts'
 import type { Exchange, TransportFailure } from './transport.ts'
 import { overloadEvent } from './wire.ts'
@@ -24,6 +37,18 @@ const mostRepeats = 1_000
 
 /** Endings after which the client rightly sends the same id again: it saw a failure, and was mostly invited to. */
 const repeatable: ReadonlySet<string | undefined> = new Set(['failed', 'cancelled', 'timedOut', 'throttled'])
+
+/** How often a request may fail to leave this machine before its client is told. */
+const mostUnsent = 3
+
+/** An upstream that cannot be reached, in the words of admission: the class backs off a little. */
+const awayEvidence: Evidence = {
+  kind: 'overloaded',
+  scope: 'model',
+  retryAfterMs: null,
+  retryable: true,
+  facts: {},
+}
 
 const taken = 'the call was stopped to make room; send it again'
 
@@ -40,6 +65,12 @@ export class ProxiedCall implements Absentee, PlaceHolder {
   #attempt: Attempt | null = null
   #exchange: Exchange | null = null
   #refusal: ProviderRefusal | null = null
+  /** The provider is done with it, and it is settled; its last bytes may still be on their way. */
+  #isConcluded = false
+  #stall: WriteStall
+  #cancelTick: (() => void) | null = null
+  #unsent = 0
+  readonly #askedAtMs: number
   /** It has gone on as another call once, under an id that tells. */
   #renamed = false
   #done = false
@@ -58,6 +89,8 @@ export class ProxiedCall implements Absentee, PlaceHolder {
     this.#request = request
     this.#response = response
     this.#answer = new ClientAnswer(response)
+    this.#stall = this.#stallOf(response)
+    this.#askedAtMs = ports.clock.now()
     this.#ended = ended
   }
 
@@ -71,7 +104,9 @@ export class ProxiedCall implements Absentee, PlaceHolder {
 
   start(): void {
     this.#follow(this.#response)
+    if (this.#hopeless !== null) return this.#tellWait()
     this.#place.ask()
+    this.#tick()
   }
 
   /** The same request came again, for the place that its first client left. What the new one said is sent, and its deadline counts. */
@@ -81,7 +116,9 @@ export class ProxiedCall implements Absentee, PlaceHolder {
     this.#response = response
     this.#answer = new ClientAnswer(response)
     this.#isPresent = true
+    this.#stall = this.#stallOf(response)
     this.#follow(response)
+    this.#tick()
     this.#place.boundBy(asked.call.deadlineAt)
   }
 
@@ -106,6 +143,44 @@ export class ProxiedCall implements Absentee, PlaceHolder {
     response.on('drain', () => this.#exchange?.resume())
   }
 
+  #stallOf(response: ServerResponse): WriteStall {
+    const { clock, writeStallMs } = this.#ports
+    return new WriteStall(response, clock, writeStallMs, () => this.#clientStalled())
+  }
+
+  /** Now and then, while no answer is here: the connection is kept from looking dead, and a wait that came up is told. */
+  #tick(): void {
+    const { clock, tickMs, sendsInterim } = this.#ports
+    this.#cancelTick?.()
+    this.#cancelTick = clock.after(tickMs, () => {
+      this.#cancelTick = null
+      if (this.#done || this.#answer.begun || !this.#isPresent) return
+      if (this.isQueued && this.#hopeless !== null) {
+        this.#place.withdraw('the provider asked for a longer wait than it may have')
+        return this.#tellWait()
+      }
+      if (sendsInterim) sendProcessing(this.#request, this.#response)
+      this.#tick()
+    })
+  }
+
+  /** When a wait ends that the provider imposed and that outlasts this call's own; null while there is none. */
+  get #hopeless(): number | null {
+    const { runner, call } = this.#asked
+    return hopelessWait(runner.context, waitsUntil(runner.context, call, call.deadlineAt, this.#askedAtMs))
+  }
+
+  /** At once, and not when the call's own time is over: with the provider's own answer, where it is known. */
+  #tellWait(): void {
+    const { clock, counters, waitAnswers } = this.#ports
+    counters.toldToWait += 1
+    const waitMs = Math.max(0, (this.#hopeless ?? 0) - clock.now())
+    const refusal = this.#refusal ?? waitAnswers.of(this.#asked.runner.name)
+    if (refusal === null) return this.#answerProblem(longWait(this.#asked.runner.name, waitMs))
+    const stated = refusal.head.headers['retry-after'] !== undefined && refusal === this.#refusal
+    this.#passOn(refusal, waitFields(stated ? null : waitMs))
+  }
+
   /** It runs inside the host's own work, which no fault of ours may break. */
   granted(permit: Permit): void {
     try {
@@ -123,7 +198,7 @@ export class ProxiedCall implements Absentee, PlaceHolder {
     const { upstream, outbound, idField } = this.#asked
     const { clock, transport } = this.#ports
     const headers = idField === null ? outbound.headers : [...outbound.headers, idField, this.#place.call.id]
-    this.#attempt = new Attempt(upstream.provider, this.#response, () => clock.now(), this.#events)
+    this.#attempt = new Attempt(upstream.provider, this.#response, clock, this.#events)
     this.#exchange = transport.send({ ...outbound, headers }, this.#attempt)
   }
 
@@ -146,6 +221,8 @@ export class ProxiedCall implements Absentee, PlaceHolder {
       this.#place.settle({ outcome: 'failed', ...(evidence === null ? {} : { evidence }) })
       this.#answer.head(head, this.#tags())
     },
+    concluded: (reading) => this.#concluded(reading),
+    blocked: () => this.#stall.blocked(),
     ended: (reading) => this.#answered(reading),
     failed: (failure) => this.#upstreamFailed(failure),
   }
@@ -154,23 +231,43 @@ export class ProxiedCall implements Absentee, PlaceHolder {
   #providerRefused(refusal: ProviderRefusal, evidence: Evidence | null): void {
     // Nothing left for the key, for example: that is worth remembering.
     if (evidence !== null) this.#ports.scopes.proven(this.#asked.runner.name)
+    this.#exchange?.abort(new Error('what matters of the answer is here'))
     if (evidence === null) this.#place.settle({ outcome: 'failed' })
     else if (this.#place.settle({ outcome: 'throttled', evidence }) === 'waiting') {
       this.#ports.counters.absorbedRefusals += 1
       this.#refusal = refusal
       this.#exchange = null
-      return
+      if (evidence.retryAfterMs !== null) this.#ports.waitAnswers.keep(this.#asked.runner.name, refusal)
+      if (this.#hopeless === null) return
+      if (this.#place.isAwaited) this.#place.withdraw('the provider asked for a longer wait than it may have')
+      return this.#tellWait()
+    } else if (evidence.retryAfterMs !== null) {
+      this.#ports.waitAnswers.keep(this.#asked.runner.name, refusal)
     }
     this.#passOn(refusal)
   }
 
-  #answered({ usage, evidence }: BodyReading): void {
+  /** The answer itself says that it is over: the place is free, whatever the connection does. */
+  #concluded({ usage }: BodyReading): void {
+    if (!this.#place.hasPermit) return
+    this.#isConcluded = true
+    this.#place.settle({ outcome: 'completed', ...said(usage) })
+    this.#learn(usage)
+  }
+
+  #answered({ usage, evidence, truncated }: BodyReading): void {
+    const { counters } = this.#ports
+    this.#stall.ended()
+    if (this.#attempt?.isUnread) counters.unreadAnswers += 1
     if (this.#place.hasPermit) {
       if (evidence !== null) {
-        this.#ports.counters.streamErrors += 1
+        counters.streamErrors += 1
         const outcome = evidence.kind === 'not-capacity' ? 'failed' : 'throttled'
         // Its client has the beginning of the answer, which cannot be taken back.
         this.#place.end({ outcome, evidence, ...said(usage) })
+      } else if (truncated) {
+        counters.truncatedAnswers += 1
+        this.#place.settle({ outcome: 'failed', cause: 'truncated', ...said(usage) })
       } else {
         this.#place.settle({ outcome: 'completed', ...said(usage) })
         this.#learn(usage)
@@ -185,7 +282,13 @@ export class ProxiedCall implements Absentee, PlaceHolder {
     this.#ports.estimator.learn(bodyBytes, usage, runner.name, estimatedTokens)
   }
 
-  #upstreamFailed({ error }: TransportFailure): void {
+  #upstreamFailed({ error, neverSent }: TransportFailure): void {
+    if (this.#isConcluded) {
+      // The client has all that there was.
+      this.#response.end()
+      return this.#finish()
+    }
+    if (neverSent) return this.#neverSent(error)
     this.#ports.counters.upstreamFailures += 1
     this.#place.settle({ outcome: 'failed', ...said(this.#attempt?.reading?.usage ?? null) })
     if (this.#answer.begun) {
@@ -194,6 +297,30 @@ export class ProxiedCall implements Absentee, PlaceHolder {
       return this.#finish()
     }
     this.#answerProblem(unreachable(this.#asked.upstream.name, codeOf(error)))
+  }
+
+  /** Nothing of it can have reached the provider: back to its place, as after a refusal, some few times. */
+  #neverSent(error: Error): void {
+    this.#ports.counters.neverSent += 1
+    this.#unsent += 1
+    const cause = 'never-sent'
+    if (this.#unsent >= mostUnsent) this.#place.end({ outcome: 'failed', cause })
+    else if (this.#place.settle({ outcome: 'throttled', evidence: awayEvidence, cause }) === 'waiting') {
+      this.#exchange = null
+      return
+    }
+    this.#ports.counters.upstreamFailures += 1
+    this.#answerProblem(unreachable(this.#asked.upstream.name, codeOf(error)))
+  }
+
+  /** It is connected and does not read: neither its place nor the provider's stream is kept for it any longer. */
+  #clientStalled(): void {
+    if (this.#done) return
+    this.#ports.counters.stalledClients += 1
+    this.#stop('the client stopped reading')
+    if (this.#place.hasPermit) this.#place.end({ ...this.#cancelled(), cause: 'stalled-client' })
+    this.#answer.breakOff(null)
+    this.#finish()
   }
 
   /** The scope took the permit back: for a primary, or because a time has passed. */
@@ -253,6 +380,13 @@ export class ProxiedCall implements Absentee, PlaceHolder {
 
   #clientLeft(): void {
     if (this.#done) return
+    // It has all of the answer, of which the last part is still being read.
+    if (this.#response.writableFinished) return
+    if (this.#isConcluded) {
+      // It had its whole answer and did not wait for the connection's end.
+      this.#stop('the client has its answer')
+      return this.#finish()
+    }
     this.#ports.counters.clientAborts += 1
     // A call that was sent is broken off, and its retry is a new one.
     if (!this.isQueued || !this.#ports.places.keep(this, this.#asked)) return this.nobodyCame()
@@ -278,6 +412,7 @@ export class ProxiedCall implements Absentee, PlaceHolder {
   }
 
   #stop(why: string): void {
+    this.#attempt?.stop()
     this.#exchange?.abort(new Error(why))
   }
 
@@ -285,8 +420,9 @@ export class ProxiedCall implements Absentee, PlaceHolder {
     return { outcome: 'cancelled', ...said(this.#attempt?.reading?.usage ?? null) }
   }
 
-  #passOn({ head, body }: ProviderRefusal): void {
-    this.#answer.whole(head, body, this.#tags())
+  #passOn({ head, body }: ProviderRefusal, own: Readonly<Record<string, string>> = {}): void {
+    this.#answer.whole(head, body, this.#tags(), own)
+    this.#stall.ended()
     this.#finish()
   }
 
@@ -310,7 +446,13 @@ export class ProxiedCall implements Absentee, PlaceHolder {
     const problem = admissionProblem(error, wait === null ? 0 : wait.untilMs - this.#ports.clock.now())
     // The first try's end may not have been seen yet; a moment later it has.
     const isTooSoon = error._tag === 'DuplicateCall' && sdkRetries > 0
-    return isTooSoon ? { ...problem, retryable: true, retryAfterS: 1 } : problem
+    if (isTooSoon) return { ...problem, retryable: true, retryAfterS: 1 }
+    return problem.status === 504 ? whereItStood(problem, this.#standing) : problem
+  }
+
+  get #standing(): Standing {
+    if (this.#exchange !== null) return 'cut'
+    return this.#place.attempts === 0 ? 'never-sent' : 'refused'
   }
 
   #tags(): AnswerTags {
@@ -325,6 +467,8 @@ export class ProxiedCall implements Absentee, PlaceHolder {
   #finish(): void {
     if (this.#done) return
     this.#done = true
+    this.#cancelTick?.()
+    if (this.#answer.begun) this.#attempt?.stop()
     this.#place.boundBy(null)
     this.#ports.places.forget(this)
     this.#dropBody()

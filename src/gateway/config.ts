@@ -60,6 +60,10 @@ const ConfigSchema = Schema.Struct({
   heldBodiesLimitBytes: Schema.optionalKey(integer(1_024, 1024 * 1024 * 1024 * 1024)),
   /** Scopes, one for each provider, key and model. Default 10,000; for another the least recently used is forgotten. */
   scopesLimit: Schema.optionalKey(integer(1, 1_000_000)),
+  /** How long a client may stay connected without reading its answer. Default 2 minutes; then the answer is broken off. */
+  writeStallMs: Schema.optionalKey(integer(1_000, maxDurationMs)),
+  /** How often a client that waits hears an interim answer (102), so that proxies keep its connection. Default 15 s; 0 for never. */
+  interimAnswersMs: Schema.optionalKey(integer(0, maxDurationMs)),
   /** How long streams may go on after the gateway was told to close. */
   closeGraceMs: Schema.optionalKey(integer(0, maxDurationMs)),
   upstreams: Schema.optionalKey(Schema.Array(UpstreamSchema)),
@@ -82,6 +86,8 @@ export interface GatewayConfig {
   readonly bodyLimitBytes: number
   readonly heldBodiesLimitBytes: number
   readonly scopesLimit: number
+  readonly writeStallMs: number
+  readonly interimAnswersMs: number
   readonly closeGraceMs: number
   /** Built-in ones included; without the emulator, whose address is known when it runs. */
   readonly upstreams: ReadonlyArray<Upstream>
@@ -106,6 +112,8 @@ export const parseConfig = (input: unknown = {}): GatewayConfig => {
     bodyLimitBytes: config.bodyLimitBytes ?? 64 * 1024 * 1024,
     heldBodiesLimitBytes: config.heldBodiesLimitBytes ?? 1024 * 1024 * 1024,
     scopesLimit: config.scopesLimit ?? 10_000,
+    writeStallMs: config.writeStallMs ?? 2 * 60_000,
+    interimAnswersMs: config.interimAnswersMs ?? 15_000,
     closeGraceMs: config.closeGraceMs ?? 10_000,
     upstreams: upstreamsOf(config.upstreams ?? []),
     policies: policiesOf(config.policies ?? {}),

@@ -18,6 +18,16 @@ export interface Counters {
   absorbedRefusals: number
   /** Errors inside a stream that had begun well. */
   streamErrors: number
+  /** Answers that ended cleanly and without their own end: nothing is learned of them. */
+  truncatedAnswers: number
+  /** Answers whose usage and errors nobody could read: in an unknown encoding, or damaged. */
+  unreadAnswers: number
+  /** Clients that stayed connected and stopped reading. */
+  stalledClients: number
+  /** Attempts of which no byte reached the upstream: tried again, from their places. */
+  neverSent: number
+  /** Calls told at once that the provider asked for a longer wait than they may have. */
+  toldToWait: number
   /** Clients that went away before their answer was complete. */
   clientAborts: number
   /** Attempts on which the upstream could not be reached, or broke off. */
@@ -40,6 +50,11 @@ export const makeCounters = (): Counters => ({
   joinedRetries: 0,
   absorbedRefusals: 0,
   streamErrors: 0,
+  truncatedAnswers: 0,
+  unreadAnswers: 0,
+  stalledClients: 0,
+  neverSent: 0,
+  toldToWait: 0,
   clientAborts: 0,
   upstreamFailures: 0,
   preemptions: 0,

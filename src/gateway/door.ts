@@ -10,13 +10,14 @@ import { withPriorityMember } from './body-priority.ts'
 import { ProxiedCall } from './call.ts'
 import { type CallHeaders, readCallHeaders } from './call-headers.ts'
 import type { CallPorts } from './call-ports.ts'
+import { WaitAnswers } from './calls/patience.ts'
 import type { Counters } from './counters.ts'
 import { keyOf } from './credential.ts'
 import type { EntranceGuard } from './entrance/guarded.ts'
 import { targetOf } from './entrance/target.ts'
 import type { EstimateReading, TokenEstimator } from './estimator.ts'
 import type { FieldProblem } from './field-problem.ts'
-import { forward } from './forward.ts'
+import { forward, type PassagePorts } from './forward.ts'
 import { requestFields } from './forward-headers.ts'
 import { KeptPlaces } from './kept-places.ts'
 import { modelOf, textMember } from './model-of.ts'
@@ -57,7 +58,13 @@ export interface DoorPorts {
   readonly bodyLimitBytes: number
   readonly heldBodiesLimitBytes: number
   readonly scopesLimit: number
+  readonly writeStallMs: number
+  /** 0 for none. */
+  readonly interimAnswersMs: number
 }
+
+/** How often waiting calls are looked after where they hear nothing, milliseconds. */
+const defaultTickMs = 15_000
 
 const isProblems = <A>(value: A | ReadonlyArray<FieldProblem>): value is ReadonlyArray<FieldProblem> =>
   Array.isArray(value)
@@ -88,6 +95,10 @@ export class Door {
       limits: new LimitReader(),
       clock: host.kernel.clock,
       places: this.#places,
+      waitAnswers: new WaitAnswers(),
+      writeStallMs: ports.writeStallMs,
+      tickMs: ports.interimAnswersMs === 0 ? defaultTickMs : ports.interimAnswersMs,
+      sendsInterim: ports.interimAnswersMs > 0,
     }
     this.#startedAtMs = host.kernel.clock.now()
   }
@@ -135,7 +146,7 @@ export class Door {
     if (this.#closing) return sendProblem(response, closing, { connection: 'close' })
     if (request.method !== 'POST' || !mayHoldJson(request)) {
       this.#ports.counters.forwarded += 1
-      return forward(this.#ports.transport, route, request, response, null)
+      return forward(this.#passage, route, request, response, null)
     }
     const encoding = request.headers['content-encoding'] ?? 'identity'
     if (encoding !== 'identity') return this.#refuse(request, response, encodedBody(encoding))
@@ -179,6 +190,11 @@ export class Door {
     )
   }
 
+  get #passage(): PassagePorts {
+    const { transport, counters, host, writeStallMs } = this.#ports
+    return { transport, counters, clock: host.kernel.clock, writeStallMs }
+  }
+
   #full(response: ServerResponse): void {
     this.#ports.counters.full += 1
     sendProblem(response, full(this.#held.limit))
@@ -188,11 +204,11 @@ export class Door {
     // Whatever becomes of it, the body is not kept beyond its exchange.
     response.once('close', () => body.release())
     if (response.destroyed) return body.release()
-    const { counters, transport, scopesLimit } = this.#ports
+    const { counters, scopesLimit } = this.#ports
     const model = modelOf(route.path, body.buffer)
     if (model === null) {
       counters.forwarded += 1
-      return forward(transport, route, request, response, body)
+      return forward(this.#passage, route, request, response, body)
     }
     const asked = this.#asked(route, request, body, model)
     if (isProblems(asked)) return this.#refuse(request, response, badRequest(asked))

@@ -1,19 +1,29 @@
 /** Requests that need no admission: passed on and back as they are. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { PassThrough, type Readable } from 'node:stream'
+import type { Clock } from '../clock.ts'
 import type { HeldBody } from './body.ts'
+import { WriteStall } from './calls/write-stall.ts'
+import type { Counters } from './counters.ts'
 import { answerFields, requestFields } from './forward-headers.ts'
 import { endWith, sendInterim } from './interim.ts'
 import { codeOf, sendProblem, unreachable } from './problem.ts'
 import type { AnswerHead, AnswerListener, Transport, TransportFailure } from './transport.ts'
 import { pathAndQuery, type Route } from './upstreams.ts'
 
+export interface PassagePorts {
+  readonly transport: Transport
+  readonly counters: Counters
+  readonly clock: Clock
+  readonly writeStallMs: number
+}
+
 /** Longest wait for the head of such an answer, milliseconds: none of them waits for a model. */
 const headTimeoutMs = 60_000
 
 /** `body` is what was read of the request already; null when it is still to come. */
 export const forward = (
-  transport: Transport,
+  ports: PassagePorts,
   route: Route,
   request: IncomingMessage,
   response: ServerResponse,
@@ -21,7 +31,14 @@ export const forward = (
 ): void => {
   const streamed = body === null ? bodyStream(request) : null
   const { upstream, origin } = route
-  const exchange = transport.send(
+  const passage = new Passage(upstream.name, request, response, body)
+  const stall = new WriteStall(response, ports.clock, ports.writeStallMs, () => {
+    ports.counters.stalledClients += 1
+    exchange.abort(new Error('the client stopped reading'))
+    response.destroy()
+  })
+  passage.stall = stall
+  const exchange = ports.transport.send(
     {
       method: request.method ?? 'GET',
       origin,
@@ -33,7 +50,7 @@ export const forward = (
       body: body?.buffer ?? streamed,
       headTimeoutMs,
     },
-    new Passage(upstream.name, request, response, body),
+    passage,
   )
   response.on('drain', () => exchange.resume())
   response.once('close', () => {
@@ -53,6 +70,8 @@ const bodyStream = (request: IncomingMessage): Readable | null => {
 class Passage implements AnswerListener {
   /** It counts until the upstream answers: then it has been sent. */
   readonly #body: HeldBody | null
+  /** Set before anything is heard. */
+  stall: WriteStall | null = null
   readonly #upstream: string
   readonly #request: IncomingMessage
   readonly #response: ServerResponse
@@ -74,11 +93,14 @@ class Passage implements AnswerListener {
   }
 
   bytes(chunk: Buffer): boolean {
-    return this.#response.write(chunk)
+    const hasRoom = this.#response.write(chunk)
+    if (!hasRoom) this.stall?.blocked()
+    return hasRoom
   }
 
   end(rawTrailers: ReadonlyArray<string>): void {
     endWith(this.#response, rawTrailers)
+    this.stall?.ended()
   }
 
   failed({ error }: TransportFailure): void {

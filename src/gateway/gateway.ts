@@ -99,6 +99,8 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     bodyLimitBytes: config.bodyLimitBytes,
     heldBodiesLimitBytes: config.heldBodiesLimitBytes,
     scopesLimit: config.scopesLimit,
+    writeStallMs: config.writeStallMs,
+    interimAnswersMs: config.interimAnswersMs,
   })
   const { mount } = options
   const server = makeServer((request, response) => {

@@ -204,6 +204,38 @@ export const unreachable = (upstream: string, what: string): Problem => ({
   retryable: true,
 })
 
+/** Where a call stood when its time was over. */
+export type Standing = 'never-sent' | 'refused' | 'cut'
+
+const standings: Readonly<Record<Standing, string>> = {
+  'never-sent': 'it was never sent to the provider',
+  refused: 'the provider had refused it, and it was not under way',
+  cut: 'it had been sent, and was cut',
+}
+
+/** A 504 says which of the two happened: nobody has to pay for what was never sent. */
+export const whereItStood = (problem: Problem, standing: Standing): Problem => ({
+  ...problem,
+  detail: `${problem.detail}; ${standings[standing]}`,
+  members: { ...problem.members, standing },
+})
+
+/** The provider has asked for a longer wait than the call may have: known at once, and told at once. */
+export const longWait = (scope: string, waitMs: number): Problem => ({
+  name: 'provider-wait',
+  status: 429,
+  title: 'The provider asked for a longer wait',
+  detail: `the provider holds ${scope} for ${Math.ceil(waitMs / 1_000)} s more, which is longer than this call may wait`,
+  retryAfterS: Math.max(1, Math.ceil(waitMs / 1_000)),
+  retryable: false,
+})
+
+/** The same beside the provider's own answer; null where that states the wait itself. */
+export const waitFields = (waitMs: number | null): Readonly<Record<string, string>> => ({
+  'x-should-retry': 'false',
+  ...(waitMs === null ? {} : { 'retry-after': String(Math.max(1, Math.ceil(waitMs / 1_000))) }),
+})
+
 /** The system's own code for a failure; messages may hold addresses. */
 export const codeOf = (error: Error): string =>
   'code' in error && typeof error.code === 'string' ? error.code : error.name

@@ -1,85 +1,11 @@
-/** Reads an answer as it passes: limits from its head, usage and errors from its body. Never changes a byte, never keeps text. */
-import type { Evidence, LimitReading, Usage } from '../../machines/index.ts'
-import { classify, makeStreamReader, readLimits, readUsage } from '../evidence/index.ts'
+/** What answers say about capacity: evidence in refusals, limits in heads. Never keeps text. */
+import type { Evidence, LimitReading } from '../../machines/index.ts'
+import { classify, readLimits } from '../evidence/index.ts'
+import { decodedWhole, isEncoded } from './answers/decoding.ts'
 import type { AnswerHead } from './transport.ts'
 
-/** Of a JSON answer, what is held until its end to read its usage, bytes. */
-const heldBytes = 1024 * 1024
-
-export interface BodyReading {
-  readonly usage: Usage | null
-  /** What an error inside a stream says; null while there is none. */
-  readonly evidence: Evidence | null
-}
-
-/** Takes the chunks of one successful answer. */
-export interface BodyReader {
-  push(chunk: Buffer): void
-  /** The answer is complete. */
-  end(): void
-  /** What is known so far. */
-  reading(): BodyReading
-}
-
-const plain = (usage: Usage | null): Usage | null =>
-  usage === null ? null : { inputTokens: usage.inputTokens, outputTokens: usage.outputTokens }
-
-export const isEventStream = (head: AnswerHead): boolean =>
-  /^\s*text\/event-stream/i.test(head.headers['content-type'] ?? '')
-
-const nothing: BodyReading = { usage: null, evidence: null }
-const blind: BodyReader = { push: () => {}, end: () => {}, reading: () => nothing }
-
-export const makeBodyReader = (provider: string, head: AnswerHead, receivedAtMs: number): BodyReader => {
-  // It was asked not to be encoded; what is all the same passes unread.
-  if ((head.headers['content-encoding'] ?? 'identity') !== 'identity') return blind
-  if (isEventStream(head)) return streamReader(provider, head, receivedAtMs)
-  return /\bjson\b/i.test(head.headers['content-type'] ?? '')
-    ? jsonReader(provider, head, receivedAtMs)
-    : blind
-}
-
-const streamReader = (provider: string, { headers }: AnswerHead, receivedAt: number): BodyReader => {
-  const reader = makeStreamReader(provider, { headers, receivedAt })
-  return {
-    push: (chunk) => reader.push(chunk),
-    end: () => reader.end(),
-    reading: () => ({ usage: plain(reader.usage), evidence: reader.evidence }),
-  }
-}
-
-const jsonReader = (provider: string, head: AnswerHead, receivedAtMs: number): BodyReader => {
-  let chunks: Array<Buffer> = []
-  let bytes = 0
-  let reading = nothing
-  return {
-    push: (chunk) => {
-      bytes += chunk.length
-      if (bytes <= heldBytes) chunks.push(chunk)
-      else chunks = []
-    },
-    end: () => {
-      const body = parsed(Buffer.concat(chunks))
-      reading = {
-        usage: plain(readUsage(provider, body)),
-        // Some relays answer 200 with an error inside.
-        evidence: hasError(body) ? classify({ provider, ...head, body, receivedAt: receivedAtMs }) : null,
-      }
-    },
-    reading: () => reading,
-  }
-}
-
-const hasError = (body: unknown): boolean =>
-  typeof body === 'object' && body !== null && 'error' in body && Boolean(body.error)
-
-const parsed = (body: Buffer): unknown => {
-  try {
-    return JSON.parse(body.toString('utf8'))
-  } catch {
-    return null
-  }
-}
+/** Of an encoded refusal, what is decoded at most, bytes. */
+const mostRefusalBytes = 1024 * 1024
 
 /** What a refusal or a failure says about capacity; null when it says nothing. */
 export const capacityEvidence = (
@@ -88,7 +14,12 @@ export const capacityEvidence = (
   body: Buffer,
   receivedAt: number,
 ): Evidence | null => {
-  const evidence = classify({ provider, status, headers, body: body.toString('utf8'), receivedAt })
+  const encoding = headers['content-encoding']
+  const plain =
+    encoding !== undefined && isEncoded(encoding)
+      ? (decodedWhole(encoding, body, mostRefusalBytes) ?? Buffer.alloc(0))
+      : body
+  const evidence = classify({ provider, status, headers, body: plain.toString('utf8'), receivedAt })
   return evidence.kind === 'not-capacity' ? null : evidence
 }
 

@@ -1,4 +1,4 @@
-import type { Evidence, Outcome, Usage } from '../../machines/index.ts'
+import type { Evidence, Outcome, SettlementCause, Usage } from '../../machines/index.ts'
 import type { AdmissionError } from './errors.ts'
 
 /** How the holder of a permit says that its dispatch ended. */
@@ -7,6 +7,7 @@ export interface Settlement {
   readonly usage?: Usage
   /** What the provider said; needed for `throttled`. */
   readonly evidence?: Evidence
+  readonly cause?: SettlementCause
 }
 
 /** What became of the call: it `ended`, or it is `waiting` in its place again (submit the same id). */

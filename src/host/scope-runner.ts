@@ -214,7 +214,7 @@ export class ScopeRunner implements PermitOwner {
     this.tell({ type: 'call.accepted', callId })
   }
 
-  settle(permit: Permit, { outcome, usage, evidence }: Settlement): Disposition {
+  settle(permit: Permit, { outcome, usage, evidence, cause }: Settlement): Disposition {
     const { callId, successor } = permit
     const stays = successor !== null && !this.#refusing ? successor : null
     const owner = this.#stance(permit, outcome, stays)
@@ -230,6 +230,7 @@ export class ScopeRunner implements PermitOwner {
       ...(usage === undefined ? {} : { usage }),
       ...(evidence === undefined ? {} : { evidence }),
       ...(owner === undefined ? {} : { owner }),
+      ...(cause === undefined ? {} : { cause }),
     })
     this.#settling = null
     if (evidence !== undefined && evidence.scope !== 'model') this.#ports.spread(this, evidence)

@@ -17,7 +17,8 @@ const release = (url: string, scope: unknown, token: string): Promise<Response> 
 describe('a wait of hours', () => {
   it('is shown in /lanes, and ended by the operator and by nobody else', async () => {
     const upstream = await startUpstream()
-    const setting = await startSetting({ upstream })
+    // It may wait that long, so it does; what may not is told at once.
+    const setting = await startSetting({ upstream, policy: { primaryPendingTimeoutMs: 4 * 3_600_000 } })
     const token = operatorToken(secret)
     const answer = post(setting.scripted)
     answerStatus(await upstream.next(), 429, hours, { 'retry-after': '7200' })

@@ -88,6 +88,8 @@ export interface SettingOptions {
   readonly bodyLimitBytes?: number
   readonly heldBodiesLimitBytes?: number
   readonly scopesLimit?: number
+  readonly writeStallMs?: number
+  readonly interimAnswersMs?: number
   readonly transport?: Transport
 }
 
@@ -103,6 +105,8 @@ export const startSetting = async (options: SettingOptions = {}): Promise<Settin
     ...(options.heldBodiesLimitBytes === undefined
       ? {}
       : { heldBodiesLimitBytes: options.heldBodiesLimitBytes }),
+    ...(options.writeStallMs === undefined ? {} : { writeStallMs: options.writeStallMs }),
+    ...(options.interimAnswersMs === undefined ? {} : { interimAnswersMs: options.interimAnswersMs }),
     ...(options.scopesLimit === undefined ? {} : { scopesLimit: options.scopesLimit }),
     ...(upstream === undefined
       ? {}

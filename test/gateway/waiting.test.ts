@@ -168,7 +168,7 @@ describe('a call that is running', () => {
     const answer = post(setting.scripted)
     const { response } = await upstream.next()
     response.writeHead(200, { 'content-type': 'text/event-stream' })
-    response.write('data: {"a":')
+    response.write('data: {"a":1}\n\ndata: {"a":')
     await expect((await answer).text()).rejects.toThrow()
   })
 })
