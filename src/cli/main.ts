@@ -13,6 +13,7 @@ import { releaseVerb } from './release.ts'
 import { replayVerb } from './replay.ts'
 import { serveVerb } from './serve.ts'
 import { simulateVerb } from './simulate.ts'
+import { tokenVerb } from './token.ts'
 import { version } from './version.ts'
 
 // A new verb is a file beside this one and a name in this list. What it needs to run it imports when it
@@ -26,6 +27,7 @@ const verbs = [
   replayVerb,
   releaseVerb,
   journalVerb,
+  tokenVerb,
   classifyVerb,
 ] as const
 

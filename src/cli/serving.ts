@@ -14,7 +14,13 @@ import { attempt, CliFailure, lineOf, tryAgainCode } from './failure.ts'
 
 export interface ServeRequest {
   /** Stated on the command line; they win over the file. */
-  readonly flags: { readonly host?: string; readonly port?: number; readonly journal?: string }
+  readonly flags: {
+    readonly host?: string
+    readonly port?: number
+    readonly journal?: string
+    readonly allowedHosts?: ReadonlyArray<string>
+    readonly insecure?: boolean
+  }
   readonly configPath: string | null
   /** Lets a person act in the inspector, with a token that is drawn at the start. */
   readonly allowActions: boolean
@@ -74,7 +80,11 @@ const open = async (config: GatewayConfig, allowActions: boolean): Promise<Servi
   const host = await openHost({ journal: config.journal })
   try {
     const token = allowActions ? randomBytes(18).toString('base64url') : null
-    const inspector = makeInspector(hostSource(host), token === null ? {} : { allowActions, token })
+    const { allowedHosts } = config
+    const inspector = makeInspector(hostSource(host), {
+      allowedHosts,
+      ...(token === null ? {} : { allowActions, token }),
+    })
     const mount = { prefix: inspectorPrefix, ...inspector }
     const gateway = await startGateway({ host, config, secret: installationSecret(config.journal), mount })
     return { host, gateway, token }

@@ -34,6 +34,8 @@ const known: ReadonlySet<string> = new Set([
   'x-rightofway-turn',
   'x-rightofway-input-tokens',
   'x-rightofway-deadline-ms',
+  // Who may ask at all is looked at before.
+  'x-rightofway-token',
 ])
 
 const shown = (value: string): string => JSON.stringify(echo(value))

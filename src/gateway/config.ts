@@ -3,6 +3,7 @@ import { Schema } from 'effect'
 import { InvalidInput, type PolicyInput, parsePolicy } from '../../machines/index.ts'
 import { decodeOrThrow, integer, text } from '../../machines/model/invalid.ts'
 import { decodeRules, InvalidRules, type RuleSpec } from '../emulator/index.ts'
+import type { TlsFiles } from './entrance/tls.ts'
 import { builtInUpstreams, reservedNames, type Upstream } from './upstreams.ts'
 import { wires } from './wire.ts'
 
@@ -52,6 +53,14 @@ const EmulatorSchema = Schema.Struct({
 const ConfigSchema = Schema.Struct({
   host: Schema.optionalKey(text(1, 253)),
   port: Schema.optionalKey(integer(0, 65_535)),
+  /** Host names, without port, that requests may be sent to beside those of this machine. Default none. */
+  allowedHosts: Schema.optionalKey(Schema.Array(text(1, 253))),
+  /** Origins whose pages may ask, such as `https://app.example`. Default none but our own. */
+  allowedOrigins: Schema.optionalKey(Schema.Array(text(1, 300))),
+  /** Lets everybody who can reach the address use the gateway, without tokens. Default false. */
+  insecure: Schema.optionalKey(Schema.Boolean),
+  /** Serves HTTPS with these PEM files, which are read again when they change. Default none: HTTP. */
+  tls: Schema.optionalKey(Schema.Struct({ cert: text(1, 4_096), key: text(1, 4_096) })),
   /** Path of the journal, or `:memory:`. */
   journal: Schema.optionalKey(text(1, 4_096)),
   /** Largest body of one call. Default 64 MiB. */
@@ -83,6 +92,10 @@ export interface GatewayConfig {
   /** 0 takes a free one. */
   readonly port: number
   readonly journal: string
+  readonly allowedHosts: ReadonlyArray<string>
+  readonly allowedOrigins: ReadonlyArray<string>
+  readonly insecure: boolean
+  readonly tls: TlsFiles | null
   readonly bodyLimitBytes: number
   readonly heldBodiesLimitBytes: number
   readonly scopesLimit: number
@@ -109,6 +122,10 @@ export const parseConfig = (input: unknown = {}): GatewayConfig => {
     host: config.host ?? '127.0.0.1',
     port: config.port ?? 4_517,
     journal: config.journal ?? defaultJournal,
+    allowedHosts: config.allowedHosts ?? [],
+    allowedOrigins: config.allowedOrigins ?? [],
+    insecure: config.insecure ?? false,
+    tls: config.tls ?? null,
     bodyLimitBytes: config.bodyLimitBytes ?? 64 * 1024 * 1024,
     heldBodiesLimitBytes: config.heldBodiesLimitBytes ?? 1024 * 1024 * 1024,
     scopesLimit: config.scopesLimit ?? 10_000,

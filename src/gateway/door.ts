@@ -13,8 +13,11 @@ import type { CallPorts } from './call-ports.ts'
 import { WaitAnswers } from './calls/patience.ts'
 import type { Counters } from './counters.ts'
 import { keyOf } from './credential.ts'
+import { type Doorkeeper, isToken } from './entrance/doorkeeper.ts'
 import type { EntranceGuard } from './entrance/guarded.ts'
+import { within } from './entrance/rights.ts'
 import { targetOf } from './entrance/target.ts'
+import type { Token } from './entrance/tokens.ts'
 import type { EstimateReading, TokenEstimator } from './estimator.ts'
 import type { FieldProblem } from './field-problem.ts'
 import { forward, type PassagePorts } from './forward.ts'
@@ -54,6 +57,7 @@ export interface DoorPorts {
   readonly estimates: () => Readonly<Record<string, EstimateReading>> | null
   readonly counters: Counters
   readonly entrance: EntranceGuard
+  readonly doorkeeper: Doorkeeper
   readonly operatorToken: string
   readonly bodyLimitBytes: number
   readonly heldBodiesLimitBytes: number
@@ -70,6 +74,15 @@ const isProblems = <A>(value: A | ReadonlyArray<FieldProblem>): value is Readonl
   Array.isArray(value)
 
 const unknownPriority = 'x-resource-priority names no known class; the call counts as untagged'
+
+/** A request that may come in, and where it goes. */
+interface Arrival {
+  readonly route: Route
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  /** Whose request it is; null where nobody needs a token. */
+  readonly holder: Token | null
+}
 
 export class Door {
   readonly #ports: DoorPorts
@@ -138,9 +151,14 @@ export class Door {
     if (target === null) return this.#refuse(request, response, badTarget)
     if (hostsIn(request) > 1) return this.#refuse(request, response, twoHosts)
     const { path } = target
+    const { doorkeeper } = this.#ports
+    const stranger = doorkeeper.refuses(request)
+    if (stranger !== null) return this.#refuse(request, response, stranger)
     if (path === '/healthz') return this.#health(response)
-    if (path === '/lanes') return sendJson(response, this.#lanes())
     if (path === '/lanes/release' && request.method === 'POST') return this.#release(request, response)
+    const holder = doorkeeper.holderOf(request)
+    if (holder !== null && !isToken(holder)) return this.#refuse(request, response, holder)
+    if (path === '/lanes') return sendJson(response, this.#lanes())
     const route = this.#ports.router.route(target)
     if (route === null) return this.#refuse(request, response, notFound(this.#ports.router.routes))
     if (this.#closing) return sendProblem(response, closing, { connection: 'close' })
@@ -155,7 +173,7 @@ export class Door {
       this.#guarded(response, () => {
         if (body === 'too-large') this.#refuse(request, response, tooLarge(bodyLimitBytes))
         else if (body === 'no-room') this.#full(response)
-        else this.#admit(route, request, response, body)
+        else this.#admit({ route, request, response, holder }, body)
       }),
     )
   }
@@ -200,7 +218,8 @@ export class Door {
     sendProblem(response, full(this.#held.limit))
   }
 
-  #admit(route: Route, request: IncomingMessage, response: ServerResponse, body: HeldBody): void {
+  #admit(arrival: Arrival, body: HeldBody): void {
+    const { route, request, response } = arrival
     // Whatever becomes of it, the body is not kept beyond its exchange.
     response.once('close', () => body.release())
     if (response.destroyed) return body.release()
@@ -210,7 +229,7 @@ export class Door {
       counters.forwarded += 1
       return forward(this.#passage, route, request, response, body)
     }
-    const asked = this.#asked(route, request, body, model)
+    const asked = this.#asked(arrival, body, model)
     if (isProblems(asked)) return this.#refuse(request, response, badRequest(asked))
     if (asked === 'too-many') {
       counters.full += 1
@@ -233,15 +252,16 @@ export class Door {
   }
 
   #asked(
-    route: Route,
-    request: IncomingMessage,
+    { route, request, holder }: Arrival,
     held: HeldBody,
     model: string,
   ): AskedCall | ReadonlyArray<FieldProblem> | 'too-many' {
     const { scopes, estimator } = this.#ports
     const body = held.buffer
     const { upstream, origin, query } = route
-    const said = readCallHeaders(request.headers)
+    const stated = readCallHeaders(request.headers)
+    if (isProblems(stated)) return stated
+    const said = holder === null ? stated : within(stated, holder)
     if (isProblems(said)) return said
     const runner = scopes.find(upstream.provider, keyOf(request.headers, query ?? ''), model)
     if (runner === 'too-many' || isProblems(runner)) return runner

@@ -3,15 +3,22 @@
  * out, and the host decides when.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
+import type { Server as TlsServer } from 'node:tls'
+import { InvalidInput } from '../../machines/index.ts'
 import { type Emulator, startEmulator } from '../emulator/index.ts'
 import type { LaneHost } from '../host/host.ts'
 import { type GatewayConfig, policyFinder } from './config.ts'
 import { type Counters, makeCounters } from './counters.ts'
 import { Door } from './door.ts'
+import { Doorkeeper } from './entrance/doorkeeper.ts'
 import { EntranceGuard, refuseUpgrade } from './entrance/guarded.ts'
 import { targetOf } from './entrance/target.ts'
+import { readTls, type TlsKeys, watchTls } from './entrance/tls.ts'
+import { TokenBook, tokensPathOf } from './entrance/tokens.ts'
+import { isLoopback, Visitors } from './entrance/visitors.ts'
 import { type BytesEstimator, makeBytesEstimator, type TokenEstimator } from './estimator.ts'
 import { operatorToken } from './operator.ts'
 import { makeScopeFinder } from './scopes.ts'
@@ -73,6 +80,13 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   const { host, config, secret } = options
   const { rules, firstTokenMs, perOutputTokenMs } = config.emulator
   const counters = makeCounters()
+  const tokens = new TokenBook(tokensPathOf(config.journal), () => Date.now())
+  refuseExposure(config, tokens)
+  const isLocal = isLoopback(config.host)
+  const { allowedHosts, allowedOrigins } = config
+  const visitors = new Visitors({ allowedHosts, allowedOrigins, anyAddress: !isLocal })
+  const doorkeeper = new Doorkeeper(visitors, tokens)
+  const tls = config.tls === null ? null : readTls(config.tls)
   const own: BytesEstimator | null = options.estimator === undefined ? makeBytesEstimator() : null
   const transport = options.transport ?? makeTransport()
   const emulator = await startEmulator({ rules, latency: { firstTokenMs, perOutputTokenMs } })
@@ -95,6 +109,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     estimates: () => own?.readings() ?? null,
     counters,
     entrance,
+    doorkeeper,
     operatorToken: operatorToken(secret),
     bodyLimitBytes: config.bodyLimitBytes,
     heldBodiesLimitBytes: config.heldBodiesLimitBytes,
@@ -103,20 +118,21 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     interimAnswersMs: config.interimAnswersMs,
   })
   const { mount } = options
-  const server = makeServer((request, response) => {
+  const server = makeServer(tls, (request, response) => {
     // A peer that vanishes is seen as 'close'; without a listener it would throw.
     request.on('error', () => {})
     response.on('error', () => {})
     entrance.request(response, () => {
       const path = pathUnder(mount, request.url)
-      if (mount === undefined || path === null || !mount.handle(request, response, path))
-        door.answer(request, response)
+      const isPage = mount !== undefined && path !== null && doorkeeper.mayOpenPages(request)
+      if (!isPage || !mount.handle(request, response, path)) door.answer(request, response)
     })
   })
   server.on('upgrade', (request, socket, head) => {
     entrance.socket(socket, () => {
       const path = pathUnder(mount, request.url)
-      if (mount === undefined || path === null || !mount.upgrade(request, socket, head, path)) {
+      const isPage = mount !== undefined && path !== null && doorkeeper.mayOpenPages(request)
+      if (!isPage || !mount.upgrade(request, socket, head, path)) {
         counters.invalid += 1
         refuseUpgrade(socket, 426, 'Upgrade Required', 'WebSocket is not carried; use HTTP on the same path')
       }
@@ -132,9 +148,11 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     await Promise.all([emulator.close(), transport.close()])
     throw error
   }
+  const unwatch = config.tls === null ? () => {} : watchTls(config.tls, (keys) => renew(server, keys))
   const close = async (graceMs: number): Promise<void> => {
     const closed = new Promise((resolve) => server.close(resolve))
     mount?.close()
+    unwatch()
     await door.close(graceMs)
     server.closeIdleConnections()
     await Promise.race([closed, flushed()])
@@ -143,7 +161,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   }
   let closing: Promise<void> | null = null
   return {
-    url: urlOf(server.address() as AddressInfo),
+    url: urlOf(server.address() as AddressInfo, tls === null ? 'http' : 'https'),
     counters,
     emulator,
     get liveCalls() {
@@ -165,15 +183,29 @@ const pathUnder = (mount: Mount | undefined, url: string | undefined): string | 
   return path === '' || path.startsWith('/') ? path + query : null
 }
 
-const makeServer = (answer: (request: IncomingMessage, response: ServerResponse) => void): Server =>
-  createServer(
-    {
-      maxHeaderSize: maxHeadBytes,
-      requestTimeout: requestTimeoutMs,
-      keepAliveTimeout: keepAliveTimeoutMs,
-    },
-    answer,
-  )
+type Answer = (request: IncomingMessage, response: ServerResponse) => void
+
+const makeServer = (tls: TlsKeys | null, answer: Answer): Server => {
+  const options = {
+    maxHeaderSize: maxHeadBytes,
+    requestTimeout: requestTimeoutMs,
+    keepAliveTimeout: keepAliveTimeoutMs,
+  }
+  return tls === null ? createServer(options, answer) : createTlsServer({ ...options, ...tls }, answer)
+}
+
+/** New connections get the new certificate; those that are open keep theirs. Throws when the two do not belong together. */
+const renew = (server: Server, keys: TlsKeys): void => {
+  if ('setSecureContext' in server) (server as unknown as TlsServer).setSecureContext(keys)
+}
+
+/** Whoever can reach the address could use every provider through us: that needs tokens, or a word. */
+const refuseExposure = ({ host, insecure }: GatewayConfig, tokens: TokenBook): void => {
+  if (isLoopback(host) || insecure || tokens.isRequired) return
+  const expected =
+    "an address of this machine alone, or tokens ('rightofway token add'), or --insecure where whoever reaches it may use it"
+  throw new InvalidInput([{ field: 'config.host', expected, got: JSON.stringify(host) }])
+}
 
 const listen = (server: Server, host: string, port: number): Promise<void> =>
   new Promise((resolve, reject) => {
@@ -184,8 +216,8 @@ const listen = (server: Server, host: string, port: number): Promise<void> =>
     })
   })
 
-const urlOf = ({ address, family, port }: AddressInfo): string =>
-  `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
+const urlOf = ({ address, family, port }: AddressInfo, scheme: 'http' | 'https'): string =>
+  `${scheme}://${family === 'IPv6' ? `[${address}]` : address}:${port}`
 
 /** A moment for the last answers to leave the process. */
 const flushed = (): Promise<void> =>
