@@ -32,6 +32,7 @@ import {
   encodedBody,
   full,
   journalFailed,
+  noTrace,
   notFound,
   notOperator,
   type Problem,
@@ -39,6 +40,7 @@ import {
   tooLarge,
   tooManyScopes,
   twoHosts,
+  unclearLength,
   unknownScope,
 } from './problem.ts'
 import { LimitReader } from './reading.ts'
@@ -149,6 +151,10 @@ export class Door {
   #route(request: IncomingMessage, response: ServerResponse): void {
     const target = targetOf(request.url)
     if (target === null) return this.#refuse(request, response, badTarget)
+    // Chunks came with HTTP/1.1; in a request of 1.0 nobody knows where its body ends (RFC 9112 section 6.1).
+    if (request.httpVersion === '1.0' && request.headers['transfer-encoding'] !== undefined)
+      return sendProblem(response, unclearLength, { connection: 'close' })
+    if (request.method === 'TRACE') return this.#refuse(request, response, noTrace)
     if (hostsIn(request) > 1) return this.#refuse(request, response, twoHosts)
     const { path } = target
     const { doorkeeper } = this.#ports

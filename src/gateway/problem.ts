@@ -83,6 +83,25 @@ export const badTarget: Problem = {
   retryable: false,
 }
 
+/** Its answer would repeat the key. */
+export const noTrace: Problem = {
+  name: 'no-trace',
+  status: 405,
+  title: 'TRACE is not served',
+  detail: 'method: expected any but TRACE, whose answer repeats what was sent, keys and all',
+  retryAfterS: null,
+  retryable: false,
+}
+
+export const unclearLength: Problem = {
+  name: 'unclear-length',
+  status: 400,
+  title: 'The length of the body is not clear',
+  detail: 'transfer-encoding: expected none in a request of HTTP/1.0',
+  retryAfterS: null,
+  retryable: false,
+}
+
 export const twoHosts: Problem = {
   name: 'two-hosts',
   status: 400,
