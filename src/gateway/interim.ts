@@ -17,9 +17,20 @@ export const sendInterim = (request: IncomingMessage, response: ServerResponse, 
   response.socket?.write(`${text}\r\n`, 'latin1')
 }
 
-/** Says that the call is still wanted and no answer is here yet (102): proxies in between keep the connection. */
+/** What proxies of HTTP leave in requests. Some of them (nginx before 1.29) take an interim answer for the answer. */
+const proxyFields = [
+  'via',
+  'forwarded',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-proto',
+  'x-real-ip',
+]
+
+/** Says that the call is still wanted and no answer is here yet (102): whoever only carries bytes keeps the connection. */
 export const sendProcessing = (request: IncomingMessage, response: ServerResponse): void => {
-  if (mayHear(request, response)) response.writeProcessing()
+  const isProxied = proxyFields.some((field) => request.headers[field] !== undefined)
+  if (!isProxied && mayHear(request, response)) response.writeProcessing()
 }
 
 /** Ends an answer, with the trailers of the upstream where there are any. */

@@ -158,7 +158,7 @@ describe('a client that waits in the queue', () => {
     expect(text).toMatch(/Processing\r\n\r\nHTTP\/1\.1 200 OK/)
   })
 
-  it('hears none where it is told so, and none as a client of HTTP/1.0', async () => {
+  it('hears none where it is told so, none as a client of HTTP/1.0, and none behind a proxy that might take it for the answer', async () => {
     const upstream = await startUpstream()
     const clock = new ManualClock(startMs)
     const silent = await startSetting({ upstream, clock, policy: one, interimAnswersMs: 0 })

@@ -7,7 +7,8 @@ import { join } from 'node:path'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { raw } from '../raw.ts'
 import { startSetting } from '../setting.ts'
-import { bytesOf, inputs, type RecordingUpstream, type Seen, startRecording, types } from './corpus.ts'
+import { bytesOf, inputs, types } from './corpus.ts'
+import { type RecordingUpstream, type Seen, startRecording } from './recording.ts'
 
 const program = process.env['RIGHTOFWAY_NGINX'] ?? '/usr/sbin/nginx'
 if (!existsSync(program))

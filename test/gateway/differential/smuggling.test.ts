@@ -2,7 +2,8 @@
 import { expect, it } from 'vitest'
 import { raw } from '../raw.ts'
 import { startSetting } from '../setting.ts'
-import { bytesOf, inputs, startRecording, types } from './corpus.ts'
+import { bytesOf, inputs, types } from './corpus.ts'
+import { startRecording } from './recording.ts'
 
 /** Where the length of the body is not certain, nothing of the request counts. */
 const ambiguous =
