@@ -11,9 +11,10 @@ import type { BodyReading } from './answers/body-reading.ts'
 import type { AskedCall } from './asked-call.ts'
 import { Attempt, type AttemptEvents, type ProviderRefusal } from './attempt.ts'
 import type { CallPorts } from './call-ports.ts'
+import { type Lookout, makeLookout } from './calls/lookout.ts'
 import { hopelessWait, waitsUntil } from './calls/patience.ts'
-import { WriteStall } from './calls/write-stall.ts'
-import { sendInterim, sendProcessing } from './interim.ts'
+import { isRepeatable, nextId } from './calls/repeats.ts'
+import { neverSent, passed, said } from './calls/settlements.ts'
 import type { Absentee } from './kept-places.ts'
 import { Place, type PlaceHolder } from './place.ts'
 import {
@@ -32,24 +33,10 @@ import { refusesKey } from './scopes.ts'
 import type { Exchange, TransportFailure } from './transport.ts'
 import { overloadEvent } from './wire.ts'
 
-/** How often a client may ask under the same id while each try fails. */
-const mostRepeats = 1_000
-
-/** Endings after which the client rightly sends the same id again: it saw a failure, and was mostly invited to. */
-const repeatable: ReadonlySet<string | undefined> = new Set(['failed', 'cancelled', 'timedOut', 'throttled'])
-
 /** How often a request may fail to leave this machine before its client is told. */
 const mostUnsent = 3
 
-/** An upstream that cannot be reached, in the words of admission: the class backs off a little. */
-const awayEvidence: Evidence = {
-  kind: 'overloaded',
-  scope: 'model',
-  retryAfterMs: null,
-  retryable: true,
-  facts: {},
-}
-
+const tooLong = 'the provider asked for a longer wait than it may have'
 const taken = 'the call was stopped to make room; send it again'
 
 export class ProxiedCall implements Absentee, PlaceHolder {
@@ -58,8 +45,6 @@ export class ProxiedCall implements Absentee, PlaceHolder {
   readonly #ended: (call: ProxiedCall) => void
   /** As its present client said it; without the body while there is none. */
   #asked: AskedCall
-  #request: IncomingMessage
-  #response: ServerResponse
   #answer: ClientAnswer
   #isPresent = true
   #attempt: Attempt | null = null
@@ -67,8 +52,7 @@ export class ProxiedCall implements Absentee, PlaceHolder {
   #refusal: ProviderRefusal | null = null
   /** The provider is done with it, and it is settled; its last bytes may still be on their way. */
   #isConcluded = false
-  #stall: WriteStall
-  #cancelTick: (() => void) | null = null
+  readonly #lookout: Lookout
   #unsent = 0
   readonly #askedAtMs: number
   /** It has gone on as another call once, under an id that tells. */
@@ -86,10 +70,8 @@ export class ProxiedCall implements Absentee, PlaceHolder {
     this.#ports = ports
     this.#asked = asked
     this.#place = new Place(asked.runner, asked.call, ports.clock, this)
-    this.#request = request
-    this.#response = response
-    this.#answer = new ClientAnswer(response)
-    this.#stall = this.#stallOf(response)
+    this.#answer = this.#answerOf(request, response)
+    this.#lookout = makeLookout(ports.clock, ports.tickMs, () => this.#look())
     this.#askedAtMs = ports.clock.now()
     this.#ended = ended
   }
@@ -103,22 +85,17 @@ export class ProxiedCall implements Absentee, PlaceHolder {
   }
 
   start(): void {
-    this.#follow(this.#response)
     if (this.#hopeless !== null) return this.#tellWait()
     this.#place.ask()
-    this.#tick()
+    this.#lookout.start()
   }
 
   /** The same request came again, for the place that its first client left. What the new one said is sent, and its deadline counts. */
   takeOver(asked: AskedCall, request: IncomingMessage, response: ServerResponse): void {
     this.#asked = asked
-    this.#request = request
-    this.#response = response
-    this.#answer = new ClientAnswer(response)
+    this.#answer = this.#answerOf(request, response)
     this.#isPresent = true
-    this.#stall = this.#stallOf(response)
-    this.#follow(response)
-    this.#tick()
+    this.#lookout.start()
     this.#place.boundBy(asked.call.deadlineAt)
   }
 
@@ -138,30 +115,27 @@ export class ProxiedCall implements Absentee, PlaceHolder {
     this.#breakOff(closing)
   }
 
-  #follow(response: ServerResponse): void {
-    response.once('close', () => this.#clientLeft())
-    response.on('drain', () => this.#exchange?.resume())
-  }
-
-  #stallOf(response: ServerResponse): WriteStall {
+  #answerOf(request: IncomingMessage, response: ServerResponse): ClientAnswer {
     const { clock, writeStallMs } = this.#ports
-    return new WriteStall(response, clock, writeStallMs, () => this.#clientStalled())
+    return new ClientAnswer(request, response, {
+      clock,
+      writeStallMs,
+      closed: () => this.#clientLeft(),
+      drained: () => this.#exchange?.resume(),
+      stalled: () => this.#clientStalled(),
+    })
   }
 
-  /** Now and then, while no answer is here: the connection is kept from looking dead, and a wait that came up is told. */
-  #tick(): void {
-    const { clock, tickMs, sendsInterim } = this.#ports
-    this.#cancelTick?.()
-    this.#cancelTick = clock.after(tickMs, () => {
-      this.#cancelTick = null
-      if (this.#done || this.#answer.begun || !this.#isPresent) return
-      if (this.isQueued && this.#hopeless !== null) {
-        this.#place.withdraw('the provider asked for a longer wait than it may have')
-        return this.#tellWait()
-      }
-      if (sendsInterim) sendProcessing(this.#request, this.#response)
-      this.#tick()
-    })
+  /** While no answer is here: the connection is kept from looking dead, and a wait that came up is told. */
+  #look(): boolean {
+    if (this.#done || this.#answer.begun || !this.#isPresent) return false
+    if (this.isQueued && this.#hopeless !== null) {
+      this.#place.withdraw(tooLong)
+      this.#tellWait()
+      return false
+    }
+    if (this.#ports.sendsInterim) this.#answer.processing()
+    return true
   }
 
   /** When a wait ends that the provider imposed and that outlasts this call's own; null while there is none. */
@@ -198,7 +172,7 @@ export class ProxiedCall implements Absentee, PlaceHolder {
     const { upstream, outbound, idField } = this.#asked
     const { clock, transport } = this.#ports
     const headers = idField === null ? outbound.headers : [...outbound.headers, idField, this.#place.call.id]
-    this.#attempt = new Attempt(upstream.provider, this.#response, clock, this.#events)
+    this.#attempt = new Attempt(upstream.provider, this.#answer.response, clock, this.#events)
     this.#exchange = transport.send({ ...outbound, headers }, this.#attempt)
   }
 
@@ -209,7 +183,7 @@ export class ProxiedCall implements Absentee, PlaceHolder {
       if (!refusesKey(head.status)) scopes.proven(runner.name)
       runner.learn(limits.read(runner.name, upstream.provider, head, clock.now()))
     },
-    interim: (head) => sendInterim(this.#request, this.#response, head),
+    interim: (head) => this.#answer.interim(head),
     accepted: (head) => {
       this.#place.accepted()
       // From here on nothing can be taken back.
@@ -222,7 +196,7 @@ export class ProxiedCall implements Absentee, PlaceHolder {
       this.#answer.head(head, this.#tags())
     },
     concluded: (reading) => this.#concluded(reading),
-    blocked: () => this.#stall.blocked(),
+    blocked: () => this.#answer.blocked(),
     ended: (reading) => this.#answered(reading),
     failed: (failure) => this.#upstreamFailed(failure),
   }
@@ -239,7 +213,7 @@ export class ProxiedCall implements Absentee, PlaceHolder {
       this.#exchange = null
       if (evidence.retryAfterMs !== null) this.#ports.waitAnswers.keep(this.#asked.runner.name, refusal)
       if (this.#hopeless === null) return
-      if (this.#place.isAwaited) this.#place.withdraw('the provider asked for a longer wait than it may have')
+      if (this.#place.isAwaited) this.#place.withdraw(tooLong)
       return this.#tellWait()
     } else if (evidence.retryAfterMs !== null) {
       this.#ports.waitAnswers.keep(this.#asked.runner.name, refusal)
@@ -255,23 +229,17 @@ export class ProxiedCall implements Absentee, PlaceHolder {
     this.#learn(usage)
   }
 
-  #answered({ usage, evidence, truncated }: BodyReading): void {
+  #answered(reading: BodyReading): void {
     const { counters } = this.#ports
-    this.#stall.ended()
+    this.#answer.written()
     if (this.#attempt?.isUnread) counters.unreadAnswers += 1
     if (this.#place.hasPermit) {
-      if (evidence !== null) {
-        counters.streamErrors += 1
-        const outcome = evidence.kind === 'not-capacity' ? 'failed' : 'throttled'
-        // Its client has the beginning of the answer, which cannot be taken back.
-        this.#place.end({ outcome, evidence, ...said(usage) })
-      } else if (truncated) {
-        counters.truncatedAnswers += 1
-        this.#place.settle({ outcome: 'failed', cause: 'truncated', ...said(usage) })
-      } else {
-        this.#place.settle({ outcome: 'completed', ...said(usage) })
-        this.#learn(usage)
-      }
+      const settlement = passed(reading)
+      if (reading.evidence !== null) counters.streamErrors += 1
+      if (settlement.cause === 'truncated') counters.truncatedAnswers += 1
+      // Its client has the beginning of the answer, which cannot be taken back.
+      this.#place.end(settlement)
+      if (settlement.outcome === 'completed') this.#learn(reading.usage)
     }
     this.#finish()
   }
@@ -285,12 +253,12 @@ export class ProxiedCall implements Absentee, PlaceHolder {
   #upstreamFailed({ error, neverSent }: TransportFailure): void {
     if (this.#isConcluded) {
       // The client has all that there was.
-      this.#response.end()
+      this.#answer.breakOff('')
       return this.#finish()
     }
     if (neverSent) return this.#neverSent(error)
     this.#ports.counters.upstreamFailures += 1
-    this.#place.settle({ outcome: 'failed', ...said(this.#attempt?.reading?.usage ?? null) })
+    this.#place.settle({ outcome: 'failed', ...said(this.#attempt?.reading?.usage) })
     if (this.#answer.begun) {
       // Cut short by the provider, so cut short for the client: an end would make it look complete.
       this.#answer.breakOff(null)
@@ -303,9 +271,8 @@ export class ProxiedCall implements Absentee, PlaceHolder {
   #neverSent(error: Error): void {
     this.#ports.counters.neverSent += 1
     this.#unsent += 1
-    const cause = 'never-sent'
-    if (this.#unsent >= mostUnsent) this.#place.end({ outcome: 'failed', cause })
-    else if (this.#place.settle({ outcome: 'throttled', evidence: awayEvidence, cause }) === 'waiting') {
+    if (this.#unsent >= mostUnsent) this.#place.end({ outcome: 'failed', cause: 'never-sent' })
+    else if (this.#place.settle(neverSent) === 'waiting') {
       this.#exchange = null
       return
     }
@@ -342,10 +309,14 @@ export class ProxiedCall implements Absentee, PlaceHolder {
   refused(error: AdmissionError): void {
     if (this.#done) return
     if (!this.#isPresent) return this.#finish()
-    const id = this.#isRepeated(error) || this.#hasTimeLeft(error) ? this.#nextId() : null
-    if (id !== null) {
+    const again = !this.#renamed && (this.#isRepeated(error) || this.#hasTimeLeft(error))
+    const { id } = this.#place.call
+    const next = again
+      ? nextId(id, Math.max(1, this.#asked.sdkRetries), (one) => this.#place.endingOf(one))
+      : null
+    if (next !== null) {
       this.#renamed = true
-      return this.#place.ask({ ...this.#place.call, id, deadlineAt: this.#asked.call.deadlineAt })
+      return this.#place.ask({ ...this.#place.call, id: next, deadlineAt: this.#asked.call.deadlineAt })
     }
     const wait = error._tag === 'DeadlineExceeded' || error._tag === 'PendingTimeout'
     // It waited for the provider, so what the provider said is the answer.
@@ -355,21 +326,7 @@ export class ProxiedCall implements Absentee, PlaceHolder {
 
   /** The same id comes again after a failure that its client saw: a new dispatch, under an id of its own. */
   #isRepeated(error: AdmissionError): boolean {
-    return error._tag === 'AlreadySettled' && repeatable.has(this.#place.endingOf(this.#place.call.id))
-  }
-
-  /** The id of the next try; null when one of them was answered, when there were too many, or when this is one already. */
-  #nextId(): string | null {
-    if (this.#renamed) return null
-    const { id } = this.#place.call
-    const first = Math.max(1, this.#asked.sdkRetries)
-    for (let number = first; number < first + mostRepeats; number += 1) {
-      const next = `${id}:retry-${number}`
-      const ending = this.#place.endingOf(next)
-      if (ending === undefined) return next
-      if (!repeatable.has(ending)) return null
-    }
-    return null
+    return error._tag === 'AlreadySettled' && isRepeatable(this.#place.endingOf(this.#place.call.id))
   }
 
   /** The deadline was that of the client before: this one still waits, if at the end of the queue. */
@@ -381,7 +338,7 @@ export class ProxiedCall implements Absentee, PlaceHolder {
   #clientLeft(): void {
     if (this.#done) return
     // It has all of the answer, of which the last part is still being read.
-    if (this.#response.writableFinished) return
+    if (this.#answer.isWhole) return
     if (this.#isConcluded) {
       // It had its whole answer and did not wait for the connection's end.
       this.#stop('the client has its answer')
@@ -417,12 +374,11 @@ export class ProxiedCall implements Absentee, PlaceHolder {
   }
 
   #cancelled(): Settlement {
-    return { outcome: 'cancelled', ...said(this.#attempt?.reading?.usage ?? null) }
+    return { outcome: 'cancelled', ...said(this.#attempt?.reading?.usage) }
   }
 
   #passOn({ head, body }: ProviderRefusal, own: Readonly<Record<string, string>> = {}): void {
     this.#answer.whole(head, body, this.#tags(), own)
-    this.#stall.ended()
     this.#finish()
   }
 
@@ -467,7 +423,7 @@ export class ProxiedCall implements Absentee, PlaceHolder {
   #finish(): void {
     if (this.#done) return
     this.#done = true
-    this.#cancelTick?.()
+    this.#lookout.stop()
     if (this.#answer.begun) this.#attempt?.stop()
     this.#place.boundBy(null)
     this.#ports.places.forget(this)
@@ -476,5 +432,3 @@ export class ProxiedCall implements Absentee, PlaceHolder {
     this.#ended(this)
   }
 }
-
-const said = (usage: Usage | null): { readonly usage?: Usage } => (usage === null ? {} : { usage })

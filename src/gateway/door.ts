@@ -1,27 +1,17 @@
 /** Where a request goes: to its own route, past admission, or through it. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type Call, priorityRanks } from '../../machines/index.ts'
-import { noAmbient } from '../carrier/ambient.ts'
 import type { LaneHost } from '../host/host.ts'
-import { callOf } from '../host/request.ts'
-import type { AskedCall } from './asked-call.ts'
+import { type Arrival, askedCall, isProblems } from './asking.ts'
 import { type HeldBody, HeldBytes, mayHoldJson, readBody } from './body.ts'
-import { withPriorityMember } from './body-priority.ts'
 import { ProxiedCall } from './call.ts'
-import { type CallHeaders, readCallHeaders } from './call-headers.ts'
 import type { CallPorts } from './call-ports.ts'
 import { WaitAnswers } from './calls/patience.ts'
 import type { Counters } from './counters.ts'
-import { keyOf } from './credential.ts'
 import { type Doorkeeper, isToken } from './entrance/doorkeeper.ts'
 import type { EntranceGuard } from './entrance/guarded.ts'
-import { within } from './entrance/rights.ts'
 import { targetOf } from './entrance/target.ts'
-import type { Token } from './entrance/tokens.ts'
 import type { EstimateReading, TokenEstimator } from './estimator.ts'
-import type { FieldProblem } from './field-problem.ts'
 import { forward, type PassagePorts } from './forward.ts'
-import { requestFields } from './forward-headers.ts'
 import { KeptPlaces } from './kept-places.ts'
 import { modelOf, textMember } from './model-of.ts'
 import { isOperator, releaseScope } from './operator.ts'
@@ -46,7 +36,7 @@ import {
 import { LimitReader } from './reading.ts'
 import type { ScopeFinder } from './scopes.ts'
 import type { Transport } from './transport.ts'
-import { pathAndQuery, type Route, type Router, type Upstream } from './upstreams.ts'
+import type { Router, Upstream } from './upstreams.ts'
 
 export interface DoorPorts {
   readonly host: LaneHost
@@ -71,20 +61,6 @@ export interface DoorPorts {
 
 /** How often waiting calls are looked after where they hear nothing, milliseconds. */
 const defaultTickMs = 15_000
-
-const isProblems = <A>(value: A | ReadonlyArray<FieldProblem>): value is ReadonlyArray<FieldProblem> =>
-  Array.isArray(value)
-
-const unknownPriority = 'x-resource-priority names no known class; the call counts as untagged'
-
-/** A request that may come in, and where it goes. */
-interface Arrival {
-  readonly route: Route
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
-  /** Whose request it is; null where nobody needs a token. */
-  readonly holder: Token | null
-}
 
 export class Door {
   readonly #ports: DoorPorts
@@ -115,6 +91,11 @@ export class Door {
       tickMs: ports.interimAnswersMs === 0 ? defaultTickMs : ports.interimAnswersMs,
       sendsInterim: ports.interimAnswersMs > 0,
     }
+    scopes.whenForgotten((scope) => {
+      this.#callPorts.limits.forget(scope)
+      this.#callPorts.waitAnswers.forget(scope)
+      estimator.forget?.(scope)
+    })
     this.#startedAtMs = host.kernel.clock.now()
   }
 
@@ -235,7 +216,7 @@ export class Door {
       counters.forwarded += 1
       return forward(this.#passage, route, request, response, body)
     }
-    const asked = this.#asked(arrival, body, model)
+    const asked = askedCall(this.#ports, arrival, body, model)
     if (isProblems(asked)) return this.#refuse(request, response, badRequest(asked))
     if (asked === 'too-many') {
       counters.full += 1
@@ -255,69 +236,6 @@ export class Door {
     })
     this.#live.add(call)
     call.start()
-  }
-
-  #asked(
-    { route, request, holder }: Arrival,
-    held: HeldBody,
-    model: string,
-  ): AskedCall | ReadonlyArray<FieldProblem> | 'too-many' {
-    const { scopes, estimator } = this.#ports
-    const body = held.buffer
-    const { upstream, origin, query } = route
-    const stated = readCallHeaders(request.headers)
-    if (isProblems(stated)) return stated
-    const said = holder === null ? stated : within(stated, holder)
-    if (isProblems(said)) return said
-    const runner = scopes.find(upstream.provider, keyOf(request.headers, query ?? ''), model)
-    if (runner === 'too-many' || isProblems(runner)) return runner
-    const estimatedTokens = estimator.estimate(body, model, runner.name)
-    const call = this.#callOf(said, runner.name, estimatedTokens)
-    // Told only where it is honoured, and only what the client said.
-    const isRanked = upstream.honoursPriority && upstream.wire === 'openai' && said.priorityClass !== null
-    const sent = isRanked ? withPriorityMember(body, priorityRanks[call.priorityClass]) : body
-    const headers = requestFields(request.rawHeaders, {
-      honoursPriority: upstream.honoursPriority,
-      keepLength: false,
-    })
-    return {
-      call,
-      runner,
-      upstream,
-      outbound: {
-        method: 'POST',
-        origin,
-        path: pathAndQuery(route),
-        headers,
-        body: sent,
-        headTimeoutMs: 0,
-      },
-      // The emulator's log judges by it whether a call was dispatched twice.
-      idField: upstream.name.startsWith('emulator/') ? 'x-emulator-call-id' : null,
-      held,
-      bodyBytes: body.byteLength,
-      estimatedTokens,
-      statedId: said.id,
-      sdkRetries: said.sdkRetries,
-      warning: said.unknownPriority ? unknownPriority : null,
-    }
-  }
-
-  #callOf(said: CallHeaders, scope: string, estimatedTokens: number): Call {
-    const { id, priorityClass, principal, lane, turnId, inputTokens, deadlineMs } = said
-    return callOf(
-      {
-        inputTokens: inputTokens ?? estimatedTokens,
-        ...(id === null ? {} : { id }),
-        ...(priorityClass === null ? {} : { priorityClass }),
-        ...(principal === null ? {} : { principal }),
-        ...(lane === null ? {} : { lane }),
-        ...(turnId === null ? {} : { turnId }),
-        ...(deadlineMs === null ? {} : { deadlineAt: this.#ports.host.kernel.clock.now() + deadlineMs }),
-      },
-      scope,
-      noAmbient,
-    )
   }
 
   #refuse(request: IncomingMessage, response: ServerResponse, problem: Problem): void {

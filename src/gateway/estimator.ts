@@ -6,6 +6,8 @@ export interface TokenEstimator {
   estimate(body: Buffer, model: string, scope: string): number
   /** What a call of `bodyBytes` turned out to have used; `estimated` is what was said of it before. */
   learn(bodyBytes: number, usage: Usage, scope: string, estimated: number): void
+  /** The scope is no more. */
+  forget?(scope: string): void
 }
 
 /** How good the estimates of one scope are. */
@@ -60,6 +62,7 @@ export const makeBytesEstimator = (): BytesEstimator => {
       before.errorRatio += (error - before.errorRatio) * (1 - retained)
       before.samples += 1
     },
+    forget: (scope) => void ratios.delete(scope),
     readings: () =>
       Object.fromEntries(
         [...ratios].map(([scope, { errorRatio, samples }]) => [

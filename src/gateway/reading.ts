@@ -42,6 +42,10 @@ const readEveryMs = 100
 export class LimitReader {
   readonly #readAtMs = new Map<string, number>()
 
+  forget(scope: string): void {
+    this.#readAtMs.delete(scope)
+  }
+
   /** Empty when the head shows none, or was not worth reading. What refuses is always read. */
   read(scope: string, provider: string, head: AnswerHead, receivedAtMs: number): ReadonlyArray<LimitReading> {
     const last = this.#readAtMs.get(scope) ?? Number.NEGATIVE_INFINITY

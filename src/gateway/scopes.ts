@@ -16,6 +16,8 @@ export interface ScopeFinder {
   proven(scope: string): void
   /** A call of the scope has ended. One that no provider ever accepted goes with its last call. */
   ended(scope: string): void
+  /** Hears of every scope that is forgotten: what others keep by its name can go too. */
+  whenForgotten(heard: (scope: string) => void): void
   readonly counts: ScopeCounts
 }
 
@@ -66,6 +68,7 @@ class RememberedScopes implements ScopeFinder {
   readonly #scopes = new Map<string, boolean>()
   #dropped = 0
   #refused = 0
+  readonly #listeners: Array<(scope: string) => void> = []
 
   constructor(host: LaneHost, options: ScopeFinderOptions, known: ReadonlyArray<string>) {
     this.#host = host
@@ -102,6 +105,10 @@ class RememberedScopes implements ScopeFinder {
     this.#forget(scope)
   }
 
+  whenForgotten(heard: (scope: string) => void): void {
+    this.#listeners.push(heard)
+  }
+
   #use(name: string, isProven: boolean): void {
     this.#scopes.delete(name)
     this.#scopes.set(name, isProven)
@@ -129,6 +136,7 @@ class RememberedScopes implements ScopeFinder {
 
   #forget(name: string): void {
     this.#scopes.delete(name)
+    for (const heard of this.#listeners) heard(name)
     this.#host.kernel.forget(name).then(
       (isForgotten) => {
         // Somebody uses it again.

@@ -35,6 +35,10 @@ export class WaitAnswers<Answer extends { readonly body: Buffer }> {
     if (oldest !== undefined) this.#answers.delete(oldest)
   }
 
+  forget(scope: string): void {
+    this.#answers.delete(scope)
+  }
+
   of(scope: string): Answer | null {
     return this.#answers.get(scope) ?? null
   }

@@ -79,6 +79,10 @@ it('tokens that rotate push out the ones used longest ago, and never one that is
   }
   expect(await remembered(setting)).toEqual({ remembered: 3, dropped: 18, refused: 0 })
   await vi.waitFor(() => expect(setting.host.status().length).toBe(3))
+  const lanes = (await (await fetch(`${setting.gateway.url}/lanes`)).json()) as {
+    gateway: { estimates: object }
+  }
+  expect(Object.keys(lanes.gateway.estimates).length).toBeLessThanOrEqual(3)
   answerJson(first)
   expect((await running).status).toBe(200)
 })
