@@ -10,6 +10,9 @@ if (!withBrowser) {
   )
 }
 
+/** Proofs that take minutes: `npm run test:full` runs them, and them only. */
+const long = ['test/**/*.long.test.ts']
+
 /** What measures time or draws pages: it has the machine to itself, after all the rest. */
 const alone = ['test/browser/**/*.test.ts', 'test/bench/**/*.test.ts']
 
@@ -26,7 +29,7 @@ export default defineConfig({
         test: {
           name: 'side by side',
           include: ['test/**/*.test.ts'],
-          exclude: [...configDefaults.exclude, ...alone],
+          exclude: [...configDefaults.exclude, ...alone, ...long],
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
@@ -36,7 +39,7 @@ export default defineConfig({
         test: {
           name: 'alone',
           include: alone,
-          exclude: [...configDefaults.exclude, ...(withBrowser ? [] : ['test/browser/**'])],
+          exclude: [...configDefaults.exclude, ...long, ...(withBrowser ? [] : ['test/browser/**'])],
           maxWorkers: 1,
           sequence: { groupOrder: 1 },
         },

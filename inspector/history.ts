@@ -1,4 +1,5 @@
 /** Questions about the past, answered from the journal alone: live or recorded, the same way. */
+import { Data } from 'effect'
 import { encodeScope } from '../machines/snapshot/codec.ts'
 import { explainFrom } from '../src/host/explain.ts'
 import { Replayed, readRecord } from '../src/host/recovery.ts'
@@ -17,11 +18,9 @@ import { scopeRow } from './row.ts'
 export type ReadableJournal = Pick<Journal, 'read' | 'checkpoints'>
 
 /** The state was asked for at a moment that retention has dropped. */
-export class HistoryDropped extends Error {
-  readonly _tag = 'HistoryDropped'
+export class HistoryDropped extends Data.TaggedError('HistoryDropped')<{ readonly message: string }> {
   constructor(scope: string, position: number) {
-    super(`history of ${scope} at entry ${position} is no longer kept; ask for a later moment`)
-    this.name = 'HistoryDropped'
+    super({ message: `history of ${scope} at entry ${position} is no longer kept; ask for a later moment` })
   }
 }
 

@@ -75,7 +75,7 @@ export const projectEvent = (event: ScopeEvent): ScopeEvent | null => {
     case 'call.claimed':
       return { type, at, callId: event.callId }
     case 'call.settled': {
-      const { callId, outcome, usage, evidence } = event
+      const { callId, outcome, usage, evidence, owner, late } = event
       return {
         type,
         at,
@@ -85,6 +85,8 @@ export const projectEvent = (event: ScopeEvent): ScopeEvent | null => {
           ? {}
           : { usage: { inputTokens: usage.inputTokens, outputTokens: usage.outputTokens } }),
         ...(evidence === undefined ? {} : { evidence: projectEvidence(evidence) }),
+        ...(owner === undefined ? {} : { owner }),
+        ...(late === undefined ? {} : { late }),
       }
     }
     case 'provider.evidence': {
@@ -104,6 +106,8 @@ export const projectEvent = (event: ScopeEvent): ScopeEvent | null => {
       return { type, at, policy: projectPolicy(event.policy) }
     case 'foreground.changed':
       return { type, at, active: event.active }
+    case 'host.closing':
+      return { type, at, unused: event.unused }
     case 'wait.released':
     case 'clock.woke':
     case 'host.recovered':

@@ -1,6 +1,7 @@
 /** What the inspector looks at: a host that runs, or a file that was recorded. */
 import { parsePolicy } from '../machines/index.ts'
 import type { LaneHost } from '../src/host/host.ts'
+import { kernelOf } from '../src/host/internal.ts'
 import { openSqliteReader } from '../src/journal/reader.ts'
 import { History } from './history.ts'
 import type { EntryFrame, ScopeRow } from './protocol.ts'
@@ -32,7 +33,8 @@ export interface InspectorSource {
 }
 
 /** A running host, in this process. */
-export const hostSource = ({ kernel }: LaneHost): InspectorSource => {
+export const hostSource = (host: LaneHost): InspectorSource => {
+  const kernel = kernelOf(host)
   const rowsNow = (scopes?: ReadonlySet<string>): ReadonlyArray<ScopeRow> =>
     [...kernel.runners.values()]
       .filter(({ name }) => scopes === undefined || scopes.has(name))

@@ -3,10 +3,12 @@
  * becomes frames, and the scopes of a host stream out to Stately's inspector, or to any receiver of
  * that protocol.
  */
+
 import { createInspector, type StatelyInspectionEvent } from '@xstate/inspect'
 import type { ScopeContext } from '../machines/index.ts'
 import { trailingTokens } from '../machines/limits/ramp.ts'
 import type { LaneHost } from '../src/host/host.ts'
+import { kernelOf } from '../src/host/internal.ts'
 import { chartOf } from './chart.ts'
 import { projectEvent } from './projection.ts'
 import type { ActorFrame, StateValue } from './protocol.ts'
@@ -103,7 +105,7 @@ export const streamToStately = (host: LaneHost, to: string | StatelyInspector): 
   const socket = typeof to === 'string' ? new BoundedSocket(to) : null
   const inspector = typeof to === 'string' ? createInspector(socket as BoundedSocket) : to
   socket?.start()
-  const { kernel } = host
+  const kernel = kernelOf(host)
   const known = new Set<string>()
   const introduce = (scope: string) => {
     const actor = kernel.runners.get(scope)?.actor

@@ -15,6 +15,7 @@ export {
   parsePolicy,
   poolPolicy,
   type QosPolicy,
+  SnapshotUnreadable,
   type Usage,
   type WorstCase,
   worstCaseWaitMs,
@@ -54,15 +55,47 @@ export {
   workerPoolPolicy,
 } from './config/pools.ts'
 export { type MapFunction, type MapOptions, mapConcurrent } from './fan-out/map-concurrent.ts'
-export * from './host/errors.ts'
+export {
+  Abandoned,
+  ActiveTimeout,
+  type AdmissionError,
+  AlreadySettled,
+  AttemptsExhausted,
+  DeadlineExceeded,
+  DuplicateCall,
+  ExceedsLimit,
+  HostClosed,
+  NotRetryable,
+  OutcomeUnknown,
+  PendingTimeout,
+  Preempted,
+  ScopeFailed,
+  Shed,
+  Unclaimed,
+  Withdrawn,
+} from './host/errors.ts'
 export type { Explanation } from './host/explain.ts'
 export { LaneHost, LaneScope, openHost } from './host/host.ts'
 export { type Disposition, Permit, type Settlement } from './host/permit.ts'
+export { ReplayDiverged } from './host/recovery.ts'
 export type { CallRequest } from './host/request.ts'
 export { fingerprint, type ScopeKey, scopeName } from './host/scope-name.ts'
 export type { Observation } from './host/scope-runner.ts'
-export { type EffectScope, Host, type HostOptions, type RunOptions } from './host/service.ts'
+export {
+  type EffectScope,
+  Host,
+  type HostOpenError,
+  type HostOptions,
+  type RunOptions,
+} from './host/service.ts'
 export type { LaneStatus, ScopeStatus } from './host/status.ts'
+export {
+  JournalCorrupt,
+  JournalFailure,
+  JournalLocked,
+  JournalTooNew,
+  JournalUnavailable,
+} from './journal/journal.ts'
 export { type ForegroundSink, foregroundInput } from './leases/foreground-input.ts'
 export {
   type Lease,

@@ -1,12 +1,11 @@
 /**
- * How calls ended that are no longer live, so that a call asked for again is told. A log that only
- * grows: all its versions share one table, and each sees of it what was noted up to its own length.
- * Noting costs O(1), an old version stays as it was; only one that is gone on from a second time
- * copies what it has.
+ * How ended calls ended, so that a call that is submitted again can be told. The log only grows: all its versions
+ * share one table, and each version sees the rows up to its own length. A new row costs O(1), and an old version
+ * stays as it was. When a second row is added to the same old version, that version copies its rows first.
  */
 import type { Outcome } from '../model/event.ts'
 
-/** How a call that is no longer live ended. */
+/** How an ended call ended. */
 export type Ending = Outcome | 'withdrawn' | 'rejected' | 'expired'
 
 interface Note {
@@ -30,13 +29,15 @@ export interface Log {
 
 /** Two generations: the older one is dropped when the newer one is full. */
 export interface Endings {
+  /** Epoch milliseconds since which `newer` is kept. */
+  readonly sinceMs: number
   readonly newer: Log
   readonly older: Log
 }
 
 const emptyLog = (): Log => ({ table: { notes: [], newest: new Map() }, length: 0 })
 
-export const noEndings = (): Endings => ({ newer: emptyLog(), older: emptyLog() })
+export const noEndings = (sinceMs = 0): Endings => ({ sinceMs, newer: emptyLog(), older: emptyLog() })
 
 export type EndingRow = readonly [callId: string, ending: Ending]
 
@@ -46,13 +47,14 @@ const logOf = (rows: Iterable<EndingRow>): Log => {
   return log
 }
 
-/** What `rowsOf` gave of each generation. */
-export const endingsOf = (newer: Iterable<EndingRow>, older: Iterable<EndingRow>): Endings => ({
+/** Two generations from the rows that `rowsOf` gave of each. */
+export const endingsOf = (newer: Iterable<EndingRow>, older: Iterable<EndingRow>, sinceMs = 0): Endings => ({
+  sinceMs,
   newer: logOf(newer),
   older: logOf(older),
 })
 
-/** In the order in which the calls ended; one that ended twice stands there twice. */
+/** The rows in the order in which the calls ended. A call that ended twice has two rows. */
 export function* rowsOf({ table, length }: Log): Generator<EndingRow> {
   for (let index = 0; index < length; index += 1) {
     const { callId, ending } = table.notes[index]!
@@ -61,7 +63,7 @@ export function* rowsOf({ table, length }: Log): Generator<EndingRow> {
 }
 
 const noted = (log: Log, callId: string, ending: Ending): Log => {
-  // Somebody else has gone on from this version before.
+  // A row was added to this version before: the table holds a later row that this version must not see.
   const { table } = log.table.notes.length === log.length ? log : logOf(rowsOf(log))
   const length = table.notes.push({ callId, ending, before: table.newest.get(callId) ?? -1 })
   table.newest.set(callId, length - 1)
@@ -74,15 +76,27 @@ const endingIn = ({ table, length }: Log, callId: string): Ending | undefined =>
   return table.notes[index]?.ending
 }
 
-/** Remembers how a call ended: `retention` endings at least, twice as many at most. */
+/** Most endings of one generation, whatever the time: they are in memory and in every snapshot. */
+const mostOfGeneration = 1_000_000
+
+export interface Retention {
+  /** Endings that are remembered at least. */
+  readonly count: number
+  /** Each of them at least for so long, ms. */
+  readonly ms: number
+}
+
+/** Remembers how a call ended: as many and as long as `retention` says at least, twice that at most. */
 export const remember = (
-  { newer, older }: Endings,
+  { sinceMs, newer, older }: Endings,
   callId: string,
   ending: Ending,
-  retention: number,
+  atMs: number,
+  { count, ms }: Retention,
 ): Endings => {
   const log = noted(newer, callId, ending)
-  return log.length > retention ? { newer: emptyLog(), older: log } : { newer: log, older }
+  const isFull = (log.length > count && atMs - sinceMs >= ms) || log.length > mostOfGeneration
+  return isFull ? { sinceMs: atMs, newer: emptyLog(), older: log } : { sinceMs, newer: log, older }
 }
 
 /** How a call ended, while it is remembered. */

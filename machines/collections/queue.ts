@@ -20,16 +20,16 @@ const none: Queue<never> = { front: null, back: null, size: 0 }
 
 export const empty = <T>(): Queue<T> => none
 
-/** Behind all others. */
+/** Adds a value behind all others. */
 export const push = <T>(queue: Queue<T>, value: T): Queue<T> =>
   queue.front === null
     ? { front: { value, rest: null }, back: null, size: 1 }
     : { front: queue.front, back: { value, rest: queue.back }, size: queue.size + 1 }
 
-/** Who is first, or undefined when empty. */
+/** The first value; undefined when the queue is empty. */
 export const peek = <T>(queue: Queue<T>): T | undefined => queue.front?.value
 
-/** Without the first. */
+/** The queue without its first value. */
 export const pop = <T>(queue: Queue<T>): Queue<T> => {
   if (queue.front === null) return queue
   if (queue.front.rest !== null) return { front: queue.front.rest, back: queue.back, size: queue.size - 1 }
@@ -43,8 +43,8 @@ const reversed = <T>(cells: Cell<T> | null): Cell<T> | null => {
 }
 
 /**
- * Into its own place by `order`, ascending. Cheap near the front, which is where calls return to. The same
- * queue when that place is taken: a call that left without being taken out has come back to it.
+ * Puts a value into its place by `order`, ascending. Cheap near the front, where returning calls belong. Gives the
+ * same queue when that place is taken: then a call has come back whose old place was never removed.
  */
 export const insert = <T>(queue: Queue<T>, value: T, order: (value: T) => number): Queue<T> => {
   const place = order(value)
@@ -62,7 +62,7 @@ export const insert = <T>(queue: Queue<T>, value: T, order: (value: T) => number
   return { front, back: queue.back, size: queue.size + 1 }
 }
 
-/** Without the one at `place` by `order`. Cheap near the front. The same queue when nobody is there. */
+/** The queue without the value at `place` by `order`; the same queue when there is none. Cheap near the front. */
 export const remove = <T>(queue: Queue<T>, place: number, order: (value: T) => number): Queue<T> => {
   const passed: T[] = []
   let cell = queue.front
@@ -82,8 +82,8 @@ export const remove = <T>(queue: Queue<T>, place: number, order: (value: T) => n
 }
 
 /**
- * The first `count` at most, however the queue came about. O(count) where the front holds so many,
- * else one walk over the newer ones.
+ * The first `count` values at most; the same for equal queues, whatever operations made them. O(count) where the
+ * front list holds them, else one walk over the back list.
  */
 export const first = <T>(queue: Queue<T>, count: number): ReadonlyArray<T> => {
   const values: T[] = []
@@ -91,7 +91,7 @@ export const first = <T>(queue: Queue<T>, count: number): ReadonlyArray<T> => {
     values.push(cell.value)
   const wanted = Math.min(count, queue.size)
   if (values.length === wanted) return values
-  // The front is used up; of the others the oldest come last.
+  // The front list is used up. In the back list the oldest value stands last.
   let cell = queue.back
   for (let newer = queue.size - wanted; newer > 0; newer -= 1) cell = (cell as Cell<T>).rest
   const others: T[] = []

@@ -1,15 +1,14 @@
 /**
- * Names in the order of their turns. A persistent queue from which a name may also leave in the
- * middle: it is only marked, and dropped when its turn would come, so that leaving costs no more
- * however many names there are.
+ * Names in the order of their turns: a persistent queue from which a name may also leave in the middle.
+ * The name is marked, and dropped when its turn would come. So a departure costs the same for any number of names.
  */
 import { HashMap, Option } from 'effect'
 import * as queue from './queue.ts'
 
 export interface Ring {
-  /** Its first is never one that has left. */
+  /** The first name has not left. */
   readonly order: queue.Queue<string>
-  /** How often a name stands in `order` though it has left: its foremost places. */
+  /** For each name that has left: how many of its places in `order`, counted from the front, no longer count. */
   readonly left: HashMap.HashMap<string, number>
   /** Names that have not left. */
   readonly size: number
@@ -17,18 +16,18 @@ export interface Ring {
 
 export const emptyRing: Ring = { order: queue.empty(), left: HashMap.empty(), size: 0 }
 
-/** How many of its places `name` has left; hardly any name has. */
+/** Places of `name` that no longer count. */
 const timesLeft = ({ left }: Pick<Ring, 'left'>, name: string): number =>
   HashMap.isEmpty(left) ? 0 : Option.getOrElse(HashMap.get(left, name), () => 0)
 
-/** Behind all others. The name must not be in the ring. */
+/** Adds a name behind all others. The name must not be in the ring. */
 export const push = ({ order, left, size }: Ring, name: string): Ring => ({
   order: queue.push(order, name),
   left,
   size: size + 1,
 })
 
-/** Whose turn it is, or undefined when nobody is there. */
+/** The name whose turn it is; undefined when the ring is empty. */
 export const peek = ({ order }: Ring): string | undefined => queue.peek(order)
 
 /** Drops the names at the front that have left. */
@@ -43,14 +42,14 @@ const trimmed = (from: Ring): Ring => {
   return ring
 }
 
-/** Without whose turn it is. */
+/** The ring without the name whose turn it is. */
 export const pop = (ring: Ring): Ring =>
   ring.size === 0 ? ring : trimmed({ order: queue.pop(ring.order), left: ring.left, size: ring.size - 1 })
 
-/** Places of names that have left may make up so much of the order before they are dropped. */
+/** Marked places that the order may hold, beside as many as there are names, before all of them are dropped. */
 const slack = 64
 
-/** Without `name`, which must be in the ring. */
+/** The ring without `name`, which must be in it. */
 export const leave = (before: Ring, name: string): Ring => {
   const left = HashMap.set(before.left, name, timesLeft(before, name) + 1)
   const ring = trimmed({ order: before.order, left, size: before.size - 1 })

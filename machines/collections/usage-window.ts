@@ -1,4 +1,4 @@
-/** Input tokens by second: what was used in the minutes just past, to the second. Bounded in size: one slot a second. */
+/** Input tokens used in the last minutes, counted by second. Bounded: one slot a second. */
 export interface Slot {
   /** Epoch second. */
   readonly second: number
@@ -11,7 +11,7 @@ export type Slots = ReadonlyArray<Slot>
 export const minuteMs = 60_000
 /** A whole calendar minute and the minute before its last second are still there a minute after its end. */
 const keptSeconds = 4 * 60
-/** Old slots go in one piece, so that most additions copy without looking. */
+/** Old slots are dropped many at a time, so that most additions need no search for them. */
 const spareSeconds = 30
 /** A few seconds more than that may come late, or from a clock that went back. */
 export const mostSlots = 2 * (keptSeconds + spareSeconds)
@@ -30,10 +30,10 @@ export const between = (slots: Slots, fromMs: number, toMs: number): number => {
   return sum
 }
 
-/** First second that reaches into the minute before `atMs`: of its calls some may have left, but none is forgotten too soon. */
+/** The first second that overlaps the minute before `atMs`. It is counted whole, so no call leaves the minute too soon. */
 const firstSecond = (atMs: number): number => secondOf(atMs - minuteMs)
 
-/** Tokens of the minute before `atMs`, those that came later included; up to a second more than a minute's. */
+/** Tokens of the minute before `atMs` and of anything later. Whole seconds count, so it may cover up to 61 s. */
 export const trailing = (slots: Slots, atMs: number): number => {
   const first = firstSecond(atMs)
   let sum = 0
@@ -42,7 +42,7 @@ export const trailing = (slots: Slots, atMs: number): number => {
   return sum
 }
 
-/** `slots` with `tokens` more (fewer, when negative) in the second of `atMs`, without what is too old at `nowMs`. */
+/** `slots` with `tokens` added to the second of `atMs` (taken away when negative), without the slots that are too old at `nowMs`. */
 export const added = (slots: Slots, tokens: number, atMs: number, nowMs: number): Slots => {
   const second = secondOf(atMs)
   const oldest = secondOf(nowMs) - keptSeconds
@@ -80,5 +80,5 @@ export const leavesAt = (slots: Slots, atMs: number): number => {
   return oldest === undefined ? Number.POSITIVE_INFINITY : leftAt(oldest)
 }
 
-/** The whole of a second must have left. */
+/** A slot leaves the minute when its whole second has. */
 const leftAt = ({ second }: Slot): number => (second + 1) * 1000 + minuteMs

@@ -4,7 +4,7 @@ import { addAll } from '../collections/heap.ts'
 import { declare } from '../limits/budget.ts'
 import { initialCapacity } from '../limits/capacity.ts'
 import { isReady, leaveBacklog } from '../scheduling/fairness.ts'
-import { end, land, reject, returnToPlace } from '../scheduling/lifecycle.ts'
+import { end, keepUnknown, land, leaveWaiting, reject, returnToPlace } from '../scheduling/lifecycle.ts'
 import { reorderPrimaries } from '../scheduling/primary-order.ts'
 import { adopt } from '../scheduling/shedding.ts'
 import { sweepBy } from '../scheduling/timeouts.ts'
@@ -45,6 +45,18 @@ export const releaseWait = (draft: Draft): void => {
   draft.pacing = {}
 }
 
+/** No owner is left that would send as soon as its call is granted: a grant is no dispatch any more. */
+export const close = (draft: Draft, unused: ReadonlyArray<string>): void => {
+  for (const callId of unused) {
+    const flight = lookup(draft.inFlight, callId)
+    if (flight?.stage !== 'dispatched') continue
+    draft.inFlight = HashMap.set(draft.inFlight, callId, { ...flight, stage: 'admitted' })
+  }
+  draft.waiting = HashMap.map(draft.waiting, (waiting) =>
+    waiting.dispatchAtOnce ? { ...waiting, dispatchAtOnce: false } : waiting,
+  )
+}
+
 /** The host that held the permits is gone: what was not sent returns, what was sent is unknown, what waits needs its owner. */
 export const recover = (draft: Draft): void => {
   draft.nested = HashMap.empty()
@@ -63,6 +75,21 @@ export const recover = (draft: Draft): void => {
     }
   }
   disown(draft)
+}
+
+/** Calls that may have been sent in what was lost are never sent again: their owners hear that the outcome is unknown. */
+export const loseHistory = (draft: Draft, calls: ReadonlyArray<string>): void => {
+  for (const callId of calls) {
+    const waiting = lookup(draft.waiting, callId)
+    const flight = lookup(draft.inFlight, callId)
+    if (waiting !== undefined) leaveWaiting(draft, waiting)
+    if (flight !== undefined) land(draft, flight)
+    draft.counters.unknownOutcomes += 1
+    reject(draft, callId, 'outcome-unknown')
+    const call = waiting?.call ?? flight?.call
+    if (call === undefined) keepUnknown(draft, callId)
+    else end(draft, call, 'unknown')
+  }
 }
 
 /** Nobody waits for what waits, until its owner comes back. */

@@ -1,6 +1,5 @@
 /** A call comes: into its queue, past a closed gate because somebody depends on it, or out again. */
 import { HashMap } from 'effect'
-import { endingOf } from '../collections/ended-log.ts'
 import { add } from '../collections/heap.ts'
 import { empty, insert, push } from '../collections/queue.ts'
 import { neverFits } from '../limits/budget.ts'
@@ -11,12 +10,14 @@ import { lend } from '../scheduling/dispatch.ts'
 import { enqueueAuxiliary, isReady, leaveBacklog, seqOf } from '../scheduling/fairness.ts'
 import {
   end,
+  endingOf,
   enqueue,
   enqueuePrimary,
   isUrgent,
   land,
   leaveWaiting,
   reject,
+  tellUnknown,
 } from '../scheduling/lifecycle.ts'
 import { reorderPrimaries } from '../scheduling/primary-order.ts'
 import { turnAway } from '../scheduling/shedding.ts'
@@ -33,7 +34,8 @@ export const submit = (draft: Draft, { call, dispatchAtOnce = false }: Submitted
   if (HashMap.has(draft.inFlight, call.id)) return
   const ending = endingOf(draft, call.id)
   if (ending !== undefined && ending !== 'withdrawn') {
-    return reject(draft, call.id, ending === 'unknown' ? 'outcome-unknown' : 'already-settled')
+    reject(draft, call.id, ending === 'unknown' ? 'outcome-unknown' : 'already-settled')
+    return tellUnknown(draft, call.id)
   }
   draft.counters.submitted += 1
   if (neverFits(draft.budget, costOfCall({ call })) !== null) {

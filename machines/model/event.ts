@@ -80,6 +80,13 @@ export type ScopeEvent =
   | { readonly type: 'policy.changed'; readonly at: number; readonly policy: Policy }
   | { readonly type: 'foreground.changed'; readonly at: number; readonly active: boolean }
   | { readonly type: 'clock.woke'; readonly at: number }
+  /**
+   * The host takes no more calls and has released their owners, so whatever is granted from now on is
+   * sent by nobody. `unused` names calls whose permits were granted and not handed over.
+   */
+  | { readonly type: 'host.closing'; readonly at: number; readonly unused: ReadonlyArray<string> }
+  /** Part of the history could not be read: nobody knows what became of these calls. */
+  | { readonly type: 'history.lost'; readonly at: number; readonly calls: ReadonlyArray<string> }
   /** The host that knew what became of dispatched calls is gone. */
   | { readonly type: 'host.recovered'; readonly at: number }
 

@@ -93,6 +93,10 @@ const PolicySchema = Schema.Struct({
   unclaimedExpiryMs: durationMs,
   /** Ids of settled calls that are remembered, at least this many. */
   settledRetention: integer(0, 1_000_000),
+  /** And at least for this long after they ended, up to a million of them; 0: by their number alone. */
+  settledRetentionMs: durationMs,
+  /** How long a call whose outcome died with its host is remembered until its owner asks; then as a settled one. */
+  unknownRetentionMs: durationMs,
   /** Whether a call whose outcome died with its host may be dispatched again. */
   unknownAfterRestart: Schema.Literals(['report', 'dispatchAgain']),
   limits: LimitsSchema,
@@ -102,7 +106,7 @@ const PolicySchema = Schema.Struct({
   quotas: Schema.Record(text(1, 256), integer(1, 65_536)),
   /** Auxiliaries in flight of each principal that `quotas` does not name; null: as many as there are places. */
   principalQuota: Schema.NullOr(integer(1, 65_536)),
-  /** Refuses at once, as a shared server does, what would else wait in everybody's way (`qos.ts`). Null: nothing is shed. */
+  /** Refuses at once, as a shared server does, what would else wait in everybody's way (`limits/shed-limits.ts`). Null: nothing is shed. */
   qos: Schema.NullOr(QosSchema),
 })
 
@@ -156,6 +160,8 @@ export const defaultPolicy: Policy = {
   quotaHoldMs: 5 * 60_000,
   unclaimedExpiryMs: 10 * 60_000,
   settledRetention: 4_096,
+  settledRetentionMs: 0,
+  unknownRetentionMs: 7 * 24 * 60 * 60_000,
   unknownAfterRestart: 'report',
   limits: noLimits,
   weights: {},

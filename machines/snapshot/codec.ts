@@ -9,16 +9,16 @@ import { names } from '../collections/ring.ts'
 import { meterNames } from '../limits/budget.ts'
 import type { Ramp } from '../limits/ramp.ts'
 import { encodeQos, restoreQos } from '../limits/shed-limits.ts'
-import { priorityClasses } from '../model/call.ts'
+import { lanes, priorityClasses } from '../model/call.ts'
 import { evidenceKinds } from '../model/evidence.ts'
 import { decodeOrThrow, InvalidInput } from '../model/invalid.ts'
 import { type Policy, restorePolicy } from '../model/policy.ts'
 import { reorderPrimaries } from '../scheduling/primary-order.ts'
-import { emptyContext, noCounters, type ScopeContext } from '../state/context.ts'
+import { emptyContext, type InFlight, lookup, noCounters, type ScopeContext } from '../state/context.ts'
 import { draftOf } from '../state/draft.ts'
 import { type EncodedScope, snapshotVersion } from './encoded.ts'
 import { decodeRamp } from './ramp-schema.ts'
-import { restoreFlights, restorePrincipals, restoreWaiting } from './restore.ts'
+import { byGrant, restoreFlights, restorePrincipals, restoreWaiting } from './restore.ts'
 import { checkInFlight, checkPairs, checkWaiting } from './rows.ts'
 
 const byKey = <T>(map: HashMap.HashMap<string, T>): Array<readonly [string, T]> =>
@@ -36,6 +36,26 @@ const ordered = <Key extends string, T>(
   return result
 }
 
+/**
+ * The order of grants, for timeouts, where times and places do not tell it: several of one event share
+ * their time. Of one call that was granted twice in it the foremost place counts.
+ */
+export const grantOrder = ({ grants, inFlight }: ScopeContext): Pick<EncodedScope, 'granted'> => {
+  const ids = new Set<string>()
+  for (const lane of lanes) {
+    for (const { id, grantedAt } of toArray(grants[lane])) {
+      if (lookup(inFlight, id)?.grantedAt === grantedAt) ids.add(id)
+    }
+  }
+  const granted = [...ids]
+  const flights = granted.map((id) => lookup(inFlight, id) as InFlight)
+  const isKnown = lanes.every((lane) => {
+    const own = flights.filter(({ call }) => call.lane === lane)
+    return own.every((flight, index) => index === 0 || byGrant(own[index - 1]!, flight) < 0)
+  })
+  return isKnown ? {} : { granted }
+}
+
 /** The snapshot of a scope, as JSON values. O(n log n) in its calls. */
 export const encodeScope = (context: ScopeContext): EncodedScope => ({
   version: snapshotVersion,
@@ -48,6 +68,7 @@ export const encodeScope = (context: ScopeContext): EncodedScope => ({
   nextSeq: context.nextSeq,
   waiting: bySeq(HashMap.values(context.waiting)),
   inFlight: bySeq(HashMap.values(context.inFlight)),
+  ...grantOrder(context),
   principals: byKey(context.principals).map(([name, { deficitTokens, servedAt }]) => [
     name,
     { deficitTokens, servedAt },
@@ -69,6 +90,8 @@ export const encodeScope = (context: ScopeContext): EncodedScope => ({
   primaryGrantedAt: context.primaryGrantedAt,
   episode: context.episode,
   ended: [[...rowsOf(context.ended.newer)], [...rowsOf(context.ended.older)]],
+  ...(context.ended.sinceMs === 0 ? {} : { endedSinceMs: context.ended.sinceMs }),
+  ...(HashMap.isEmpty(context.unknown) ? {} : { unknown: byKey(context.unknown) }),
   counters: context.counters,
   refusalsByKind: ordered(evidenceKinds, context.refusalsByKind),
 })
@@ -80,6 +103,17 @@ export class SnapshotUnreadable extends Error {
     super(`snapshot is unreadable: ${problem}`)
     this.name = 'SnapshotUnreadable'
   }
+}
+
+/** Whoever has a backlog stands in the ring, once, and nobody else. */
+const checkRing = ({ principals }: Pick<ScopeContext, 'principals'>, ring: ReadonlyArray<string>): void => {
+  const backlogs = HashMap.toEntries(principals).filter(([, { waiting }]) => waiting > 0)
+  const inRing = new Set(ring)
+  const isWhole = ring.length === backlogs.length && backlogs.every(([name]) => inRing.has(name))
+  if (!isWhole)
+    throw new SnapshotUnreadable(
+      `ring: expected ${backlogs.length} principals with a backlog, got ${JSON.stringify(ring).slice(0, 80)}`,
+    )
 }
 
 const HeadSchema = Schema.Struct({
@@ -115,6 +149,7 @@ const check = (encoded: EncodedScope): { readonly policy: Policy; readonly ramp:
     checkInFlight('snapshot.inFlight', inFlight)
     for (const name of ['principals', 'nested', 'expected', 'turns'] as const)
       checkPairs(`snapshot.${name}`, encoded[name])
+    if (encoded.unknown !== undefined) checkPairs('snapshot.unknown', encoded.unknown)
     for (const generation of [0, 1]) checkPairs(`snapshot.ended.${generation}`, encoded.ended?.[generation])
     return {
       policy: restorePolicy(encoded.policy, 'snapshot.policy'),
@@ -127,6 +162,17 @@ const check = (encoded: EncodedScope): { readonly policy: Policy; readonly ramp:
 
 /** The context that `encodeScope` wrote. Throws `SnapshotUnreadable` that names the fault. */
 export const decodeScope = (input: unknown): ScopeContext => {
+  try {
+    return decoded(input)
+  } catch (error) {
+    // What lacks a field, or has another thing in its place, is met wherever it is first used.
+    if (error instanceof TypeError || error instanceof RangeError)
+      throw new SnapshotUnreadable(`a field is missing or is not what was written: ${error.message}`)
+    throw error
+  }
+}
+
+const decoded = (input: unknown): ScopeContext => {
   if (typeof input !== 'object' || input === null)
     throw new SnapshotUnreadable(`expected an object, got ${input}`)
   const encoded = input as EncodedScope
@@ -158,7 +204,8 @@ export const decodeScope = (input: unknown): ScopeContext => {
     primaryGrantedAt: encoded.primaryGrantedAt,
     episode: encoded.episode,
     refusalsByKind: encoded.refusalsByKind ?? {},
-    ended: endingsOf(...encoded.ended),
+    ended: endingsOf(...encoded.ended, encoded.endedSinceMs ?? 0),
+    unknown: HashMap.fromIterable(encoded.unknown ?? []),
     expected: HashMap.fromIterable(encoded.expected),
     turns: HashMap.fromIterable(encoded.turns),
     heldTurns: encoded.turns.filter(([, turn]) => turn.betweenRounds === 'hold').length,
@@ -168,7 +215,8 @@ export const decodeScope = (input: unknown): ScopeContext => {
   } satisfies Partial<ScopeContext>)
   restoreWaiting(draft, encoded.waiting)
   restorePrincipals(draft, encoded)
-  restoreFlights(draft, encoded.inFlight)
+  checkRing(draft, encoded.ring)
+  restoreFlights(draft, encoded.inFlight, encoded.granted)
   if (policy.qos !== null) {
     const calls = [...encoded.waiting, ...encoded.inFlight].map(({ call }) => call)
     draft.qos = restoreQos(encoded.qos, calls)

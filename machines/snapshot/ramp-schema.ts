@@ -5,7 +5,8 @@ import { growthKinds, keptMinutes } from '../limits/ceiling.ts'
 import { emptyRamp, planKinds, type Ramp } from '../limits/ramp.ts'
 import { decodeOrThrow, finite, integer, maxSafe } from '../model/invalid.ts'
 
-const tokens = integer(0, maxSafe)
+/** Sums of what providers stated, which need not be whole in what older versions wrote. */
+const tokens = finite(0, Number.MAX_VALUE)
 const timeMs = integer(0, maxSafe)
 const atMost = (length: number) => Schema.isMaxLength(length)
 

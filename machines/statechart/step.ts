@@ -46,8 +46,12 @@ const applyFact = (draft: Draft, event: ScopeEvent): void => {
     case 'foreground.changed':
       draft.foregroundActive = event.active
       return
+    case 'host.closing':
+      return facts.close(draft, event.unused)
     case 'host.recovered':
       return facts.recover(draft)
+    case 'history.lost':
+      return facts.loseHistory(draft, event.calls)
     case 'clock.woke':
       return
   }

@@ -39,16 +39,24 @@ const repair = Command.make(
   Effect.fn(function* ({ journal, json }) {
     const path = yield* pathOf(journal)
     const { repairJournal } = yield* attempt(() => import('../journal/repair.ts'))
-    const done = yield* attempt(() => repairJournal(path))
+    const { mendScope } = yield* attempt(() => import('../host/mend.ts'))
+    const done = yield* attempt(() => repairJournal(path, mendScope))
     if (json) return yield* Console.log(JSON.stringify(done))
     if (!done.repaired) return yield* Console.log(`journal ${path}: nothing was wrong, nothing was touched`)
-    const { kept, movedAside, copy, aside, lostScopes } = done
+    const { kept, movedAside, copy, aside, lost, holedScopes, lostScopes, unknownCalls } = done
     yield* Console.log(
       [
         `journal ${path}: kept ${plural(kept.entries, 'entry', 'entries')} and ${plural(kept.checkpoints, 'checkpoint')}`,
         `set aside ${plural(movedAside.entries, 'entry', 'entries')} and ${plural(movedAside.checkpoints, 'checkpoint')} in ${aside}`,
         `the file as it was: ${copy}`,
-        ...lostScopes.map((scope) => `scope ${scope} starts anew`),
+        ...lost.map((range) => `lost: ${range}`),
+        ...holedScopes.map(
+          (scope) =>
+            `scope ${scope} ${lostScopes.includes(scope) ? 'starts anew' : 'goes on with a hole in its history'}`,
+        ),
+        ...unknownCalls.map(
+          ({ scope, callId }) => `call ${callId} in ${scope}: its outcome is unknown, it is never sent again`,
+        ),
       ].join('\n'),
     )
   }),

@@ -1,5 +1,7 @@
 /** The scopes of a journal file, and how one of them is forgotten by hand. */
+
 import { openHost } from '../host/host.ts'
+import { kernelOf } from '../host/internal.ts'
 import type { KnownScope } from '../journal/journal.ts'
 import { openSqliteReader } from '../journal/reader.ts'
 import { CliFailure } from './failure.ts'
@@ -22,7 +24,7 @@ export const dropScope = async (path: string, scope: string): Promise<void> => {
     throw new CliFailure({ message: `journal ${path} knows no scope ${JSON.stringify(scope)}` })
   const host = await openHost({ journal: path })
   try {
-    if (await host.kernel.forget(scope)) return
+    if (await kernelOf(host).forget(scope)) return
     throw new CliFailure({ message: `scope ${scope} has calls that wait or ran; it is not forgotten` })
   } finally {
     await host.close()

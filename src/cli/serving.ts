@@ -9,6 +9,7 @@ import { defaultJournal, type GatewayConfig, parseConfig } from '../gateway/conf
 import { installationSecret } from '../gateway/credential.ts'
 import { type Gateway, startGateway } from '../gateway/gateway.ts'
 import { type LaneHost, openHost } from '../host/host.ts'
+import { kernelOf } from '../host/internal.ts'
 import type { JournalFailure } from '../journal/journal.ts'
 import { attempt, CliFailure, lineOf, tryAgainCode } from './failure.ts'
 
@@ -43,9 +44,9 @@ export const serve = (request: ServeRequest) =>
     }),
   )
 
-const journalFailure = ({ kernel }: LaneHost): Effect.Effect<JournalFailure> =>
+const journalFailure = (host: LaneHost): Effect.Effect<JournalFailure> =>
   Effect.callback<JournalFailure>((resume) => {
-    kernel.whenFailed((failure) => resume(Effect.succeed(failure)))
+    kernelOf(host).whenFailed((failure) => resume(Effect.succeed(failure)))
   })
 
 /** Said once: a journal that has failed does not come back in the same process, since nobody knows what it kept. */

@@ -119,7 +119,7 @@ class LanedRequest implements Sender {
   constructor(course: Course, answered: (response: Response) => void, failed: (error: unknown) => void) {
     this.#course = course
     const { scope, request } = course
-    const call = callOf(request, scope.name, currentAmbient())
+    const call = callOf(request, scope.name, currentAmbient(), runnerOf(scope).clock)
     this.#attempts = new Attempts(runnerOf(scope), call, this, request.signal)
     this.#answered = answered
     this.#failed = failed

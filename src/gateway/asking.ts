@@ -1,8 +1,10 @@
 /** What a request asks for, as a call that can be admitted. */
+
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Call, priorityRanks } from '../../machines/index.ts'
 import { noAmbient } from '../carrier/ambient.ts'
 import type { LaneHost } from '../host/host.ts'
+import { kernelOf } from '../host/internal.ts'
 import { callOf } from '../host/request.ts'
 import type { AskedCall } from './asked-call.ts'
 import type { HeldBody } from './body.ts'
@@ -53,7 +55,7 @@ export const askedCall = (
   const runner = scopes.find(upstream.provider, keyOf(request.headers, query ?? ''), model)
   if (runner === 'too-many' || isProblems(runner)) return runner
   const estimatedTokens = estimator.estimate(body, model, runner.name)
-  const call = callFrom(said, runner.name, estimatedTokens, host.kernel.clock.now())
+  const call = callFrom(said, runner.name, estimatedTokens, kernelOf(host).clock.now())
   // Told only where it is honoured, and only what the client said.
   const isRanked = upstream.honoursPriority && upstream.wire === 'openai' && said.priorityClass !== null
   const sent = isRanked ? withPriorityMember(body, priorityRanks[call.priorityClass]) : body

@@ -1,6 +1,8 @@
 /** Where a request goes: to its own route, past admission, or through it. */
+
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { LaneHost } from '../host/host.ts'
+import { kernelOf } from '../host/internal.ts'
 import { type Arrival, askedCall, isProblems } from './asking.ts'
 import { type HeldBody, HeldBytes, mayHoldJson, readBody } from './body.ts'
 import { ProxiedCall } from './call.ts'
@@ -76,7 +78,7 @@ export class Door {
   constructor(ports: DoorPorts) {
     const { transport, estimator, counters, host, scopes } = ports
     this.#ports = ports
-    this.#places = new KeptPlaces(host.kernel.clock)
+    this.#places = new KeptPlaces(kernelOf(host).clock)
     this.#held = new HeldBytes(ports.heldBodiesLimitBytes)
     this.#callPorts = {
       transport,
@@ -84,7 +86,7 @@ export class Door {
       counters,
       scopes,
       limits: new LimitReader(),
-      clock: host.kernel.clock,
+      clock: kernelOf(host).clock,
       places: this.#places,
       waitAnswers: new WaitAnswers(),
       writeStallMs: ports.writeStallMs,
@@ -96,7 +98,7 @@ export class Door {
       this.#callPorts.waitAnswers.forget(scope)
       estimator.forget?.(scope)
     })
-    this.#startedAtMs = host.kernel.clock.now()
+    this.#startedAtMs = kernelOf(host).clock.now()
   }
 
   get liveCalls(): number {
@@ -166,7 +168,7 @@ export class Door {
   }
 
   #health(response: ServerResponse): void {
-    const { failure } = this.#ports.host.kernel
+    const { failure } = kernelOf(this.#ports.host)
     if (failure !== null) return sendProblem(response, journalFailed(failure.message))
     sendJson(response, { status: this.#closing ? 'closing' : 'ok' })
   }
@@ -197,7 +199,7 @@ export class Door {
 
   get #passage(): PassagePorts {
     const { transport, counters, host, writeStallMs } = this.#ports
-    return { transport, counters, clock: host.kernel.clock, writeStallMs }
+    return { transport, counters, clock: kernelOf(host).clock, writeStallMs }
   }
 
   #full(response: ServerResponse): void {
@@ -249,7 +251,7 @@ export class Door {
   #lanes(): object {
     const { host, counters, upstreams, estimates, scopes } = this.#ports
     return {
-      at: host.kernel.clock.now(),
+      at: kernelOf(host).clock.now(),
       gateway: {
         startedAt: this.#startedAtMs,
         liveCalls: this.#live.size,

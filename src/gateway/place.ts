@@ -1,7 +1,7 @@
 /** A call's place in its scope: asked for, waited for, held as a permit, and left. */
 import { HashMap } from 'effect'
-import { endingOf } from '../../machines/collections/ended-log.ts'
 import type { Call } from '../../machines/index.ts'
+import { endingOf } from '../../machines/scheduling/lifecycle.ts'
 import type { Clock } from '../clock.ts'
 import { Alarm } from '../host/alarm.ts'
 import { Attempts, type Sender } from '../host/attempts.ts'

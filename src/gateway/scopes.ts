@@ -5,6 +5,7 @@
  */
 import { InvalidInput, type PolicyInput, type ScopeContext } from '../../machines/index.ts'
 import type { LaneHost } from '../host/host.ts'
+import { kernelOf } from '../host/internal.ts'
 import { fingerprint, scopeName } from '../host/scope-name.ts'
 import type { ScopeRunner } from '../host/scope-runner.ts'
 import type { FieldProblem } from './field-problem.ts'
@@ -52,12 +53,12 @@ export const isWorthKeeping = (context: ScopeContext, nowMs: number): boolean =>
 
 export const makeScopeFinder = async (host: LaneHost, options: ScopeFinderOptions): Promise<ScopeFinder> => {
   // The journal says the time of each newest checkpoint: those that were used longest ago come first.
-  const known = [...(await host.kernel.journal.scopes())].sort(
+  const known = [...(await kernelOf(host).journal.scopes())].sort(
     (one, other) => (one.at ?? 0) - (other.at ?? 0),
   )
   return new RememberedScopes(host, options, [
     ...known.map(({ scope }) => scope),
-    ...host.kernel.runners.keys(),
+    ...kernelOf(host).runners.keys(),
   ])
 }
 
@@ -87,7 +88,7 @@ class RememberedScopes implements ScopeFinder {
       const before = this.#scopes.get(name)
       if (before === undefined && this.#scopes.size >= scopesLimit && !this.#makeRoom()) return 'too-many'
       this.#use(name, before ?? false)
-      const { kernel } = this.#host
+      const kernel = kernelOf(this.#host)
       return before === undefined ? kernel.scope(name, policyOf(name)) : kernel.scope(name)
     } catch (error) {
       if (!(error instanceof InvalidInput)) throw error
@@ -129,7 +130,7 @@ class RememberedScopes implements ScopeFinder {
   }
 
   #mayGo(name: string): boolean {
-    const { kernel } = this.#host
+    const kernel = kernelOf(this.#host)
     const runner = kernel.scope(name)
     return runner.isResting && !isWorthKeeping(runner.context, kernel.clock.now())
   }
@@ -137,13 +138,15 @@ class RememberedScopes implements ScopeFinder {
   #forget(name: string): void {
     this.#scopes.delete(name)
     for (const heard of this.#listeners) heard(name)
-    this.#host.kernel.forget(name).then(
-      (isForgotten) => {
-        // Somebody uses it again.
-        if (!isForgotten && !this.#scopes.has(name)) this.#scopes.set(name, false)
-      },
-      // A journal that fails tells its listener.
-      () => {},
-    )
+    kernelOf(this.#host)
+      .forget(name)
+      .then(
+        (isForgotten) => {
+          // Somebody uses it again.
+          if (!isForgotten && !this.#scopes.has(name)) this.#scopes.set(name, false)
+        },
+        // A journal that fails tells its listener.
+        () => {},
+      )
   }
 }

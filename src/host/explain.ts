@@ -1,9 +1,9 @@
 /** Tells a person, from the journal alone, why a call waits or what happened to it. */
 import { HashMap } from 'effect'
-import { endingOf } from '../../machines/collections/ended-log.ts'
 import { toArray } from '../../machines/collections/queue.ts'
 import { type Decision, type ScopeContext, type ScopeEvent, waitReason } from '../../machines/index.ts'
 import { fitOf } from '../../machines/scheduling/fit-prediction.ts'
+import { endingOf } from '../../machines/scheduling/lifecycle.ts'
 import { lookup, type Waiting } from '../../machines/state/context.ts'
 import type { Journal } from '../journal/journal.ts'
 import { type Found, searchBack } from './explain-search.ts'
@@ -42,7 +42,7 @@ export type StateOf = (scope: string, newestPosition: number) => Promise<ScopeCo
 export interface ExplainOptions {
   /** For saying how things stand now. Without it only what was written of the call is told. */
   readonly stateOf?: StateOf
-  /** Entries that are looked at, at most, from the newest backwards. Default 1,000,000. */
+  /** Entries that are looked at, at most, from the newest backwards. Default: all that the journal holds. */
   readonly lookBack?: number
 }
 
@@ -54,7 +54,7 @@ export const explainFrom = async (
   journal: Pick<Journal, 'read'>,
   path: string,
   callId: string,
-  { stateOf, lookBack = 1_000_000 }: ExplainOptions = {},
+  { stateOf, lookBack = Number.MAX_SAFE_INTEGER }: ExplainOptions = {},
 ): Promise<Explanation | null> => {
   const { entries, beginning, newestPosition } = await searchBack(journal, path, callId, lookBack)
   const lines: string[] = []
@@ -110,7 +110,7 @@ const nowLines = (context: ScopeContext, callId: string): ReadonlyArray<string> 
     waiting.unclaimedUntilMs === null
       ? []
       : [
-          `${time} nobody has come back for it since its host restarted; it expires at ${clockTime(waiting.unclaimedUntilMs)}`,
+          `${time} nobody has asked for it since it went back to its place; it expires at ${clockTime(waiting.unclaimedUntilMs)}`,
         ]
   const fit = fitOf(context, waiting)
   return [

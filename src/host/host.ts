@@ -2,16 +2,18 @@
 import type { LimitReading, PolicyInput } from '../../machines/index.ts'
 import { currentAmbient, insidePermit, withAmbient } from '../carrier/ambient.ts'
 import { askForPermit } from './admission.ts'
+import { flagOf, idOf, limitsOf, wordOf } from './door.ts'
 import { type Explanation, explainCall } from './explain.ts'
-import { keepRunner } from './internal.ts'
+import { keepKernel, keepRunner } from './internal.ts'
 import type { Kernel } from './kernel.ts'
 import type { Permit } from './permit.ts'
 import { type CallRequest, callOf } from './request.ts'
 import { Run, type RunFace } from './run.ts'
 import { type ScopeKey, scopeName } from './scope-name.ts'
 import type { Observation, ScopeRunner } from './scope-runner.ts'
-import { type HostOptions, openKernel, type RunOptions, readingOf, watchBuffer } from './service.ts'
+import { type HostOptions, openKernel, type RunOptions, readingOf } from './service.ts'
 import { type ScopeStatus, scopeStatus } from './status.ts'
+import { Watch } from './watch.ts'
 
 export interface AdmitOptions {
   /** The grant is the dispatch: for a holder that sends at once. Default false. */
@@ -49,7 +51,7 @@ export class LaneScope {
   ): Promise<A> {
     return new Promise((resolve, reject) => {
       const ambient = currentAmbient()
-      const call = callOf(request, this.name, ambient)
+      const call = callOf(request, this.name, ambient, this.#runner.clock)
       const { id: callId, priorityClass } = call
       const permitted = insidePermit(ambient, { scope: this.name, callId, priorityClass })
       const face: RunFace<A> = {
@@ -74,7 +76,7 @@ export class LaneScope {
 
   /** A permit of your own: say `dispatched`, `accepted` and `settle`, or hold it with `await using`. */
   async admit(request: CallRequest, { dispatchAtOnce = false }: AdmitOptions = {}): Promise<Permit> {
-    const call = callOf(request, this.name, currentAmbient())
+    const call = callOf(request, this.name, currentAmbient(), this.#runner.clock)
     const dispatch = dispatchAtOnce ? 'withGrant' : 'byOwner'
     return new Promise((resolve, reject) => {
       const applicant = { granted: resolve, refused: reject, left: reject }
@@ -84,12 +86,12 @@ export class LaneScope {
 
   /** Limits that the provider's headers show: they correct the budget, down and up. */
   learn(limits: ReadonlyArray<LimitReading>): void {
-    this.#runner.learn(limits)
+    this.#runner.learn(limitsOf(limits))
   }
 
   /** Tells the scope whether foreground work runs elsewhere (see leases): background yields to it, at most `maxDeferralMs`. */
   setForeground(active: boolean): void {
-    this.#runner.tell({ type: 'foreground.changed', active })
+    this.#runner.tell({ type: 'foreground.changed', active: flagOf('active', active) })
   }
 
   /**
@@ -100,16 +102,20 @@ export class LaneScope {
     turnId: string,
     { betweenRounds = 'hold' }: { readonly betweenRounds?: 'hold' | 'yield' } = {},
   ): void {
-    this.#runner.tell({ type: 'turn.began', turnId, betweenRounds })
+    this.#runner.tell({
+      type: 'turn.began',
+      turnId: idOf('turnId', turnId),
+      betweenRounds: wordOf('betweenRounds', betweenRounds, ['hold', 'yield']),
+    })
   }
 
   endTurn(turnId: string): void {
-    this.#runner.tell({ type: 'turn.ended', turnId })
+    this.#runner.tell({ type: 'turn.ended', turnId: idOf('turnId', turnId) })
   }
 
   /** Lets a waiting auxiliary through as if a primary depended on it. */
   promote(callId: string): void {
-    this.#runner.tell({ type: 'call.promoted', callId })
+    this.#runner.tell({ type: 'call.promoted', callId: idOf('callId', callId) })
   }
 
   /** Ends the waits and backoffs that the provider's refusals imposed: an operator knows better. */
@@ -119,35 +125,36 @@ export class LaneScope {
 
   /** Withdraws a waiting call, or aborts the signal of its permit. */
   withdraw(callId: string): void {
-    this.#runner.takeAway(callId)
+    this.#runner.takeAway(idOf('callId', callId))
   }
 }
 
 export class LaneHost implements AsyncDisposable {
-  readonly kernel: Kernel
+  readonly #kernel: Kernel
 
   constructor(kernel: Kernel) {
-    this.kernel = kernel
+    this.#kernel = kernel
+    keepKernel(this, kernel)
   }
 
   /** The scope of a key. A given policy takes effect at once, with calls in flight; without one the present policy stays. */
   scope(key: ScopeKey, policy?: PolicyInput): LaneScope {
-    return new LaneScope(this.kernel.scope(scopeName(key), policy))
+    return new LaneScope(this.#kernel.scope(scopeName(key), policy))
   }
 
   /** Why a call waits, or what happened to it, in a few lines; null when the journal does not know it. */
   explain(callId: string): Promise<Explanation | null> {
-    return explainCall(this.kernel, callId)
+    return explainCall(this.#kernel, callId)
   }
 
   /** Every scope that this host knows, without content. */
   status(): ReadonlyArray<ScopeStatus> {
-    return [...this.kernel.runners.values()].map(({ context }) => scopeStatus(context))
+    return [...this.#kernel.runners.values()].map(({ context }) => scopeStatus(context))
   }
 
-  /** Every event and decision once durable, from now on. A slow reader loses the oldest, never delays a scope. */
-  watch(): AsyncIterableIterator<Observation> & Disposable {
-    return new Watch(this.kernel)
+  /** Every event and decision once durable, from now on. A slow reader loses the oldest, never delays a scope. Ends when the host has closed. */
+  watch(): AsyncIterableIterator<Observation, undefined> & Disposable {
+    return new Watch(this.#kernel)
   }
 
   /**
@@ -155,55 +162,11 @@ export class LaneHost implements AsyncDisposable {
    * journal; permits that are out have `graceMs` to settle, then they are unknown to the next host.
    */
   close({ graceMs = 0 }: { readonly graceMs?: number } = {}): Promise<void> {
-    return this.kernel.close(graceMs)
+    return this.#kernel.close(graceMs)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
-  }
-}
-
-class Watch implements AsyncIterableIterator<Observation>, Disposable {
-  readonly #buffer: Observation[] = []
-  readonly #stop: () => void
-  #waiting: ((result: IteratorResult<Observation>) => void) | null = null
-  #done = false
-
-  constructor(kernel: Kernel) {
-    this.#stop = kernel.observe((observation) => {
-      if (this.#waiting !== null) {
-        this.#waiting({ done: false, value: observation })
-        this.#waiting = null
-        return
-      }
-      if (this.#buffer.length >= watchBuffer) this.#buffer.shift()
-      this.#buffer.push(observation)
-    })
-  }
-
-  next(): Promise<IteratorResult<Observation>> {
-    const value = this.#buffer.shift()
-    if (value !== undefined) return Promise.resolve({ done: false, value })
-    if (this.#done) return Promise.resolve({ done: true, value: undefined })
-    return new Promise((resolve) => {
-      this.#waiting = resolve
-    })
-  }
-
-  return(): Promise<IteratorResult<Observation>> {
-    this.#done = true
-    this.#stop()
-    this.#waiting?.({ done: true, value: undefined })
-    this.#waiting = null
-    return Promise.resolve({ done: true, value: undefined })
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this
-  }
-
-  [Symbol.dispose](): void {
-    void this.return()
   }
 }
 

@@ -38,8 +38,10 @@ export class Kernel {
   readonly #outbox: Outbox
   readonly #ports: RunnerPorts
   readonly #runners = new Map<string, ScopeRunner>()
+  /** With what they hear when the host has closed. */
+  readonly #observers = new Map<(observation: Observation) => void, () => void>()
+  #observerFailures = 0
   readonly #failureListeners: Array<(failure: JournalFailure) => void> = []
-  readonly #observers = new Set<(observation: Observation) => void>()
   readonly #checkpoints = new Map<string, Promise<void>>()
   /** Scopes whose forgetting is not durable yet: what the journal still says of them is over. */
   readonly #forgetting = new Map<string, Promise<void>>()
@@ -50,6 +52,7 @@ export class Kernel {
   /** Settles when no snapshot is being made: one at a time, so that many scopes take no more turns than one. */
   #encoding: Promise<unknown> = Promise.resolve()
   #closing: Promise<void> | null = null
+  #hasClosed = false
 
   private constructor(journal: Journal, clock: Clock, scopesInMemory: number) {
     this.#journal = journal
@@ -65,7 +68,7 @@ export class Kernel {
       hold: new ProcessHold(clock),
       isObserved: () => this.#observers.size > 0,
       observe: (observation) => {
-        for (const observer of this.#observers) observer(observation)
+        for (const observer of this.#observers.keys()) this.#tell(() => observer(observation))
       },
       written: (runner, episodeEnded) => this.#considerCheckpoint(runner, episodeEnded),
       spread: (from, evidence) => this.#spread(from, evidence),
@@ -74,7 +77,8 @@ export class Kernel {
 
   /**
    * Opens over a journal and takes up what is live in it; a scope at rest comes when it is asked for.
-   * Fails closed on history that it cannot read.
+   * A scope whose history cannot be gone on from fails alone (`failures`). Rejects with the journal's
+   * error where its rows cannot be read.
    */
   static async open(options: KernelOptions): Promise<Kernel> {
     const { journal, journalPath, clock, scopesInMemory = defaultScopesInMemory } = options
@@ -111,6 +115,14 @@ export class Kernel {
     return this.#runners
   }
 
+  /** Scopes that have stopped, and why, by name. Those of the journal's own failure are not among them. */
+  get failures(): ReadonlyMap<string, unknown> {
+    const failed = [...this.#runners.values()].filter(
+      ({ failure }) => failure !== null && failure !== this.failure,
+    )
+    return new Map(failed.map(({ name, failure }) => [name, failure]))
+  }
+
   /** The runner of a scope, made when it is new. A policy that differs from the one in force replaces it. */
   scope(name: string, policy?: PolicyInput): ScopeRunner {
     const runner = this.#runners.get(name) ?? this.#begin(name)
@@ -130,15 +142,19 @@ export class Kernel {
 
   /**
    * Drops a scope from memory, snapshot and journal; what comes under its name later begins anew.
-   * Answers false, and changes nothing, while anything in it waits, runs, is due or is held. Rejects
+   * Answers false, and changes nothing, while anything in it waits, runs, is due or is held; one that has failed goes at once. Rejects
    * with the journal's failure.
    */
   async forget(name: string): Promise<boolean> {
     const runner = this.#runners.get(name)
-    if (runner !== undefined && !runner.isResting) return false
+    if (runner !== undefined && !runner.isResting && runner.failure === null) return false
     // A checkpoint that is under way would come after the forgetting.
     await this.#checkpoints.get(name)
-    if (this.#runners.get(name) !== runner || (runner !== undefined && !runner.isResting)) return false
+    if (
+      this.#runners.get(name) !== runner ||
+      (runner !== undefined && !runner.isResting && runner.failure === null)
+    )
+      return false
     runner?.rest(() => this.scope(name))
     this.#runners.delete(name)
     const forgotten = this.#journal.forget(name).finally(() => this.#forgetting.delete(name))
@@ -147,16 +163,34 @@ export class Kernel {
     return true
   }
 
-  /** Hears of every event that any scope is told from now on, once it is durable. Answers how to stop. */
-  observe(observer: (observation: Observation) => void): () => void {
-    this.#observers.add(observer)
-    return () => this.#observers.delete(observer)
+  /** Hears of every event that any scope is told from now on, once it is durable, and of the end. Answers how to stop. */
+  observe(observer: (observation: Observation) => void, ended: () => void = () => {}): () => void {
+    // Its own key, so that one function may observe twice.
+    const told = (observation: Observation) => observer(observation)
+    if (this.#hasClosed) ended()
+    else this.#observers.set(told, ended)
+    return () => this.#observers.delete(told)
+  }
+
+  /** What observers threw: it harms neither scopes nor other observers. */
+  get observerFailures(): number {
+    return this.#observerFailures
+  }
+
+  #tell(tell: () => void): void {
+    try {
+      tell()
+    } catch {
+      this.#observerFailures += 1
+    }
   }
 
   /** Writes a checkpoint of `runner` as it is now; joins one that is under way. Never holds the event loop for long. */
   checkpoint(runner: ScopeRunner): Promise<void> {
     const running = this.#checkpoints.get(runner.name)
     if (running !== undefined) return running
+    // What it knows is not what its history says.
+    if (runner.failure !== null) return Promise.resolve()
     runner.entriesSinceCheckpoint = 0
     const { context, name, position } = runner
     const rest = restsIn(context) ? { resting: true } : {}
@@ -190,10 +224,17 @@ export class Kernel {
     if (graceMs > 0) await this.#permitsSettled(graceMs)
     for (const runner of this.#runners.values()) runner.close()
     if (this.#outbox.failure === null) {
-      await Promise.all([...this.#runners.values()].map((runner) => this.#lastCheckpoint(runner)))
+      const sound = [...this.#runners.values()].filter(({ failure }) => failure === null)
+      await Promise.all(sound.map((runner) => this.#lastCheckpoint(runner)))
       await this.#cover()
     }
-    await this.#journal.close()
+    try {
+      await this.#journal.close()
+    } finally {
+      this.#hasClosed = true
+      for (const ended of this.#observers.values()) this.#tell(ended)
+      this.#observers.clear()
+    }
   }
 
   /** One that is under way may not hold the newest entries. */
@@ -219,7 +260,8 @@ export class Kernel {
     const { last } = this.#outbox
     this.#coverAt = last
     const lagging = [...this.#runners.values()].filter(
-      ({ uncoveredFrom }) => uncoveredFrom !== null && uncoveredFrom <= last - coverEveryEntries,
+      ({ uncoveredFrom, failure }) =>
+        failure === null && uncoveredFrom !== null && uncoveredFrom <= last - coverEveryEntries,
     )
     await Promise.all(lagging.map((runner) => this.checkpoint(runner)))
     await this.#cover()
@@ -242,13 +284,14 @@ export class Kernel {
     })
   }
 
-  #takeUp({ scope, context, position, entries, uncoveredFrom }: Replayed): ScopeRunner {
+  #takeUp({ scope, context, position, entries, uncoveredFrom, failure }: Replayed): ScopeRunner {
     const runner = new ScopeRunner(scope, startScope(scope, context), this.#ports)
     runner.position = position
     runner.entriesSinceCheckpoint = entries
     runner.uncoveredFrom = uncoveredFrom
     this.#runners.set(scope, runner)
-    if (runner.liveCalls > 0) runner.tell({ type: 'host.recovered' })
+    if (failure !== null) runner.fail(failure)
+    else if (runner.liveCalls > 0) runner.tell({ type: 'host.recovered' })
     return runner
   }
 
@@ -263,15 +306,8 @@ export class Kernel {
   }
 
   #recall(name: string): ScopeRunner {
-    try {
-      const checkpoint = this.#forgetting.has(name) ? null : this.#journal.recall(name)
-      return this.#takeUp(checkpoint === null ? new Replayed(name) : new Replayed(name, checkpoint))
-    } catch (error) {
-      // Its history cannot be read: it fails alone, and says why to whoever asks.
-      const runner = this.#takeUp(new Replayed(name))
-      runner.fail(error)
-      return runner
-    }
+    const isOver = this.#forgetting.has(name)
+    return this.#takeUp(Replayed.from(name, () => (isOver ? null : this.#journal.recall(name))))
   }
 
   /** The least recently used of the scopes at rest leave memory. */

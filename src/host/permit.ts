@@ -1,9 +1,11 @@
 import type { Evidence, Outcome, SettlementCause, Usage } from '../../machines/index.ts'
+import { settlementOf } from './door.ts'
 import type { AdmissionError } from './errors.ts'
 
 /** How the holder of a permit says that its dispatch ended. */
 export interface Settlement {
   readonly outcome: Exclude<Outcome, 'unknown' | 'abandoned'>
+  /** Tokens in [0, 1,000,000,000]; fractions are rounded up. */
   readonly usage?: Usage
   /** What the provider said; needed for `throttled`. */
   readonly evidence?: Evidence
@@ -113,14 +115,15 @@ export class Permit implements AsyncDisposable {
     if (this.#disposition === null) this.#owner.accepted(this.callId)
   }
 
-  /** Ends the dispatch. The first settlement counts. */
+  /** Ends the dispatch. The first settlement counts. Throws `InvalidInput`, and settles nothing, where a value is out of range. */
   settle(settlement: Settlement): Disposition {
     if (this.#disposition !== null) {
       this.#owner.settledTwice(this.callId)
       return this.#disposition
     }
+    const stated = settlementOf(settlement)
     this.#unfollow()
-    this.#disposition = this.#owner.settle(this, settlement)
+    this.#disposition = this.#owner.settle(this, stated)
     return this.#disposition
   }
 

@@ -1,11 +1,14 @@
 /** From the journal back to what scopes knew: the newest checkpoint of each, and every entry after it. */
+import { Data } from 'effect'
 import {
   advance,
   contextFrom,
   type Decision,
   InvalidInput,
+  isCall,
   type ScopeContext,
   type ScopeEvent,
+  SnapshotUnreadable,
 } from '../../machines/index.ts'
 import { restorePolicy } from '../../machines/model/policy.ts'
 import { type Checkpoint, type Journal, JournalCorrupt, type StoredEntry } from '../journal/journal.ts'
@@ -20,7 +23,7 @@ export interface Record {
 export const readRecord = (path: string, entry: StoredEntry): Record => {
   const corrupt = (problem: string) => new JournalCorrupt(path, `entries ${entry.position}`, problem)
   const record = parsed(entry.record)
-  if (typeof record?.event?.type !== 'string' || !Array.isArray(record.decisions))
+  if (!isEvent(record?.event) || !Array.isArray(record?.decisions))
     throw corrupt('not an event with its decisions')
   if (record.event.type !== 'policy.changed') return record
   try {
@@ -29,6 +32,35 @@ export const readRecord = (path: string, entry: StoredEntry): Record => {
     throw error instanceof InvalidInput ? corrupt(error.message) : error
   }
 }
+
+const known: { readonly [Type in ScopeEvent['type']]: true } = {
+  'call.submitted': true,
+  'call.withdrawn': true,
+  'call.dispatched': true,
+  'call.accepted': true,
+  'call.settled': true,
+  'call.promoted': true,
+  'call.claimed': true,
+  'provider.evidence': true,
+  'wait.released': true,
+  'turn.began': true,
+  'turn.ended': true,
+  'policy.changed': true,
+  'foreground.changed': true,
+  'clock.woke': true,
+  'host.recovered': true,
+  'host.closing': true,
+  'history.lost': true,
+}
+
+/** Its head only: what else is missing shows where it is decided otherwise. */
+const isEvent = (event: ScopeEvent | undefined): boolean =>
+  typeof event === 'object' &&
+  event !== null &&
+  Object.hasOwn(known, event.type) &&
+  Number.isSafeInteger(event.at) &&
+  (event.type !== 'call.submitted' || isCall(event.call)) &&
+  (!('callId' in event) || typeof event.callId === 'string')
 
 const parsed = (text: string): Record | null => {
   try {
@@ -48,7 +80,7 @@ const split = (record: string): { readonly event: ScopeEvent; readonly decisions
   try {
     const event = JSON.parse(record.slice(head.length, middle)) as ScopeEvent
     // A policy may have to be completed first.
-    if (typeof event?.type !== 'string' || event.type === 'policy.changed') return null
+    if (!isEvent(event) || event.type === 'policy.changed') return null
     return { event, decisions: record.slice(middle + between.length, -1) }
   } catch {
     return null
@@ -56,16 +88,27 @@ const split = (record: string): { readonly event: ScopeEvent; readonly decisions
 }
 
 /** The present code decides otherwise than the journal says was decided; going on could repeat what was done. */
-export class ReplayDiverged extends Error {
-  readonly _tag = 'ReplayDiverged'
+export class ReplayDiverged extends Data.TaggedError('ReplayDiverged')<{
   readonly position: number
+  readonly message: string
+}> {
   constructor(scope: string, position: number, recorded: string, replayed: string) {
-    super(
-      `journal entry ${position} of ${scope}: recorded decisions ${recorded}, but this version decides ${replayed}; ` +
-        'close the host with the version that wrote it (that writes a checkpoint), then upgrade',
-    )
-    this.name = 'ReplayDiverged'
-    this.position = position
+    super({
+      position,
+      message:
+        `journal entry ${position} of ${scope}: recorded decisions ${recorded}, but this version decides ${replayed}; ` +
+        'close the host with the version that wrote it (that writes a checkpoint), then upgrade; ' +
+        "or drop what the scope knows with 'rightofway journal scopes --drop'",
+    })
+  }
+}
+
+/** Throws `SnapshotUnreadable`. */
+const snapshotOf = ({ snapshot, position }: Checkpoint): unknown => {
+  try {
+    return JSON.parse(snapshot)
+  } catch (error) {
+    throw new SnapshotUnreadable(`the checkpoint at ${position} is not JSON: ${(error as Error).message}`)
   }
 }
 
@@ -77,11 +120,25 @@ export class Replayed {
   entries = 0
   /** Position of the first entry after its checkpoint; null when there is none. */
   uncoveredFrom: number | null = null
+  /** Why its history cannot be gone on from; null when it can. */
+  failure: Error | null = null
 
   constructor(scope: string, checkpoint?: Checkpoint) {
     this.scope = scope
-    this.context = contextFrom(scope, checkpoint === undefined ? null : JSON.parse(checkpoint.snapshot))
+    this.context = contextFrom(scope, checkpoint === undefined ? null : snapshotOf(checkpoint))
     this.position = checkpoint?.position ?? 0
+  }
+
+  /** As the constructor; one whose checkpoint cannot be read has failed. */
+  static from(scope: string, read: () => Checkpoint | null): Replayed {
+    try {
+      const checkpoint = read()
+      return checkpoint === null ? new Replayed(scope) : new Replayed(scope, checkpoint)
+    } catch (error) {
+      const failed = new Replayed(scope)
+      failed.failure = error as Error
+      return failed
+    }
   }
 
   /** Feeds one entry; answers what it decides now. */
@@ -94,15 +151,19 @@ export class Replayed {
   }
 }
 
-/** A scope as its newest checkpoint has it, or before its first event. */
-const recalled = (journal: Journal, scope: string): Replayed => {
-  const checkpoint = journal.recall(scope)
-  return checkpoint === null ? new Replayed(scope) : new Replayed(scope, checkpoint)
+/** Feeds one entry of the journal. Throws where it is decided otherwise than it was, or is not what a host writes. */
+const feedEntry = (path: string, replayed: Replayed, entry: StoredEntry): void => {
+  const written = split(entry.record)
+  const is = JSON.stringify(replayed.feed(written ?? readRecord(path, entry), entry.position))
+  if (written?.decisions === is) return
+  const was = JSON.stringify(readRecord(path, entry).decisions)
+  if (was !== is) throw new ReplayDiverged(entry.scope, entry.position, was, is)
 }
 
 /**
  * The scopes of the journal as they were when the last host ended: every one in which something is
- * live or that has entries without a checkpoint, and so many of those that rest. Fails closed.
+ * live or that has entries without a checkpoint, and so many of those that rest. One whose history
+ * cannot be gone on from has failed, alone. Rejects with `JournalCorrupt` where rows cannot be read.
  */
 export const replayJournal = async (
   journal: Journal,
@@ -111,17 +172,23 @@ export const replayJournal = async (
 ): Promise<ReadonlyMap<string, Replayed>> => {
   const scopes = new Map<string, Replayed>()
   for (const checkpoint of await journal.checkpoints({ mostResting })) {
-    scopes.set(checkpoint.scope, new Replayed(checkpoint.scope, checkpoint))
+    scopes.set(
+      checkpoint.scope,
+      Replayed.from(checkpoint.scope, () => checkpoint),
+    )
   }
   for await (const batch of journal.read({ uncovered: true })) {
     for (const entry of batch) {
-      const replayed = scopes.get(entry.scope) ?? recalled(journal, entry.scope)
+      const replayed =
+        scopes.get(entry.scope) ?? Replayed.from(entry.scope, () => journal.recall(entry.scope))
       scopes.set(entry.scope, replayed)
-      const written = split(entry.record)
-      const is = JSON.stringify(replayed.feed(written ?? readRecord(path, entry), entry.position))
-      if (written?.decisions === is) continue
-      const was = JSON.stringify(readRecord(path, entry).decisions)
-      if (was !== is) throw new ReplayDiverged(entry.scope, entry.position, was, is)
+      if (replayed.failure !== null) continue
+      try {
+        feedEntry(path, replayed, entry)
+      } catch (error) {
+        replayed.failure = error as Error
+        replayed.uncoveredFrom ??= entry.position
+      }
     }
   }
   return scopes

@@ -1,4 +1,5 @@
 /** Any past state of a journal's scopes, and what was decided on the way there. */
+import { Data } from 'effect'
 import type { Decision, ScopeContext, ScopeEvent } from '../../machines/index.ts'
 import type { Checkpoint, Journal } from '../journal/journal.ts'
 import { ReplayDiverged, Replayed, readRecord } from './recovery.ts'
@@ -31,16 +32,17 @@ export interface Replay {
 }
 
 /** What the state at a time was made of is gone: retention has dropped it. */
-export class HistoryCompacted extends Error {
-  readonly _tag = 'HistoryCompacted'
+export class HistoryCompacted extends Data.TaggedError('HistoryCompacted')<{
   readonly scope: string
+  readonly message: string
+}> {
   constructor(path: string, { scope, at }: Checkpoint) {
-    super(
-      `journal ${path}: the history of ${scope} was compacted, so its state at that time cannot be rebuilt; ` +
+    super({
+      scope,
+      message:
+        `journal ${path}: the history of ${scope} was compacted, so its state at that time cannot be rebuilt; ` +
         `its newest checkpoint is of ${new Date(at).toISOString()}: ask for a later time`,
-    )
-    this.name = 'HistoryCompacted'
-    this.scope = scope
+    })
   }
 }
 

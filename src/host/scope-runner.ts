@@ -22,6 +22,7 @@ import {
 } from '../../machines/index.ts'
 import type { Clock } from '../clock.ts'
 import { Alarm } from './alarm.ts'
+import { providerLimits } from './door.ts'
 import {
   type AdmissionError,
   duplicateCall,
@@ -77,14 +78,16 @@ export class ScopeRunner implements PermitOwner {
   /** Position of the newest entry, 0 before the first. */
   position = 0
   entriesSinceCheckpoint = 0
-  /** Results and errors at which a reader of usage or evidence threw. */
-  readerFailures = 0
   /** Position of the first entry that no durable checkpoint stands for; null when there is none. */
   uncoveredFrom: number | null = null
   /** Rises with every use: the least recently used leave memory first. */
   usedAt = 0
   /** Whoever goes on for it, once it has left memory. */
   #successor: (() => ScopeRunner) | null = null
+  /** Results and errors at which a reader of usage or evidence threw. */
+  readerFailures = 0
+  /** Values that a provider stated and that were out of range: brought into it, or left out. */
+  correctedValues = 0
 
   constructor(name: string, actor: Actor<typeof providerScope>, ports: RunnerPorts) {
     this.name = name
@@ -126,6 +129,15 @@ export class ScopeRunner implements PermitOwner {
   /** Permits that somebody holds and has not settled. */
   get openPermits(): number {
     return this.#permits.size
+  }
+
+  /** Why it has stopped; null while it runs. */
+  get failure(): unknown {
+    return this.#failure
+  }
+
+  get clock(): Clock {
+    return this.#ports.clock
   }
 
   get hold(): ProcessHold {
@@ -265,8 +277,11 @@ export class ScopeRunner implements PermitOwner {
     this.tell({ type: 'call.settled', callId, outcome: 'cancelled', ...(isLate ? { late: true } : {}) })
   }
 
+  /** Limits that a provider's headers show. What is out of range is corrected and counted. */
   learn(limits: ReadonlyArray<LimitReading>): void {
-    if (limits.length > 0) this.tell({ type: 'provider.evidence', limits })
+    const { value, corrections } = providerLimits(limits)
+    this.correctedValues += corrections
+    if (value.length > 0) this.tell({ type: 'provider.evidence', limits: value })
   }
 
   changePolicy(policy: Policy): void {
@@ -311,6 +326,11 @@ export class ScopeRunner implements PermitOwner {
 
   /** Takes no more calls and releases every waiter; the calls keep their places in the journal. */
   refuseWaiters(): void {
+    if (!this.#refusing && this.#waiters.size > 0) {
+      // Nobody sends them any more: the next host must not take them for sent.
+      const unused = [...this.#waiters.keys()].filter((callId) => this.#permits.has(callId))
+      this.tell({ type: 'host.closing', unused })
+    }
     this.#refusing = true
     this.#releaseWaiters((callId) => hostClosed(this.name, callId))
   }

@@ -1,22 +1,38 @@
 /** The Effect face of the host: a service, its layer, and the scopes that it hands out. */
 import { Cause, Context, Effect, Exit, Fiber, Layer, Queue, type Scope, Stream } from 'effect'
-import type { Evidence, PolicyInput, Usage } from '../../machines/index.ts'
+import {
+  type Evidence,
+  InvalidInput,
+  type PolicyInput,
+  SnapshotUnreadable,
+  type Usage,
+} from '../../machines/index.ts'
 import { currentAmbient, insidePermit, withAmbient } from '../carrier/ambient.ts'
 import { type Clock, systemClock } from '../clock.ts'
 import { evidenceOfError } from '../evidence/error-evidence.ts'
 import { readUsage } from '../evidence/index.ts'
-import type { Journal } from '../journal/journal.ts'
+import {
+  type Journal,
+  JournalCorrupt,
+  JournalFailure,
+  JournalLocked,
+  JournalTooNew,
+  JournalUnavailable,
+} from '../journal/journal.ts'
 import { openJournal } from '../journal/open.ts'
 import { type Applicant, askForPermit } from './admission.ts'
 import type { AdmissionError } from './errors.ts'
 import { type Explanation, explainCall } from './explain.ts'
+import { keepKernel } from './internal.ts'
 import { defaultScopesInMemory, Kernel } from './kernel.ts'
 import type { Permit } from './permit.ts'
+import { ReplayDiverged } from './recovery.ts'
 import { type CallRequest, callOf } from './request.ts'
 import { type Reading, Run, type RunFace } from './run.ts'
 import { type ScopeKey, scopeName } from './scope-name.ts'
 import type { Observation, ScopeRunner } from './scope-runner.ts'
 import { type ScopeStatus, scopeStatus } from './status.ts'
+import { watchBuffer } from './watch.ts'
 
 export interface HostOptions {
   /** Path of the journal file, `:memory:`, or a journal. Default `:memory:`. */
@@ -51,23 +67,44 @@ export interface EffectScope {
   readonly status: Effect.Effect<ScopeStatus>
 }
 
+/** Why a host does not open: its journal is held, unreadable, too new, not available, or fails; or a scope in it cannot go on. */
+export type HostOpenError =
+  | JournalLocked
+  | JournalTooNew
+  | JournalUnavailable
+  | JournalCorrupt
+  | JournalFailure
+  | SnapshotUnreadable
+  | ReplayDiverged
+  | InvalidInput
+
+const openErrors = [
+  JournalLocked,
+  JournalTooNew,
+  JournalUnavailable,
+  JournalCorrupt,
+  JournalFailure,
+  SnapshotUnreadable,
+  ReplayDiverged,
+  InvalidInput,
+]
+
+const isHostOpenError = (error: unknown): error is HostOpenError =>
+  openErrors.some((kind) => error instanceof kind)
+
 export class Host extends Context.Service<
   Host,
   {
     readonly scope: (key: ScopeKey, policy?: PolicyInput) => EffectScope
     /** Why a call waits, or what happened to it; null when the journal does not know it. */
     readonly explain: (callId: string) => Effect.Effect<Explanation | null>
-    /** Every event and decision once durable. A slow reader loses the oldest, never delays a scope. */
+    /** Every event and decision once durable. A slow reader loses the oldest, never delays a scope. Ends when the host has closed. */
     readonly watch: Stream.Stream<Observation>
-    readonly kernel: Kernel
   }
 >()('rightofway/host/Host') {
-  static readonly layer = (options: HostOptions = {}): Layer.Layer<Host, unknown> =>
+  static readonly layer = (options: HostOptions = {}): Layer.Layer<Host, HostOpenError> =>
     Layer.effect(Host, makeHost(options))
 }
-
-/** Observations that a slow reader of `watch` may fall behind by. */
-export const watchBuffer = 4_096
 
 export const openKernel = async ({
   journal = ':memory:',
@@ -87,23 +124,34 @@ export const openKernel = async ({
 const makeHost = (options: HostOptions) =>
   Effect.map(
     Effect.acquireRelease(
-      Effect.tryPromise({ try: () => openKernel(options), catch: (error) => error }),
+      Effect.catch(
+        Effect.tryPromise({ try: () => openKernel(options), catch: (error) => error }),
+        // Anything else is a fault of the program, not of its journal.
+        (error) => (isHostOpenError(error) ? Effect.fail(error) : Effect.die(error)),
+      ),
       (kernel) => Effect.promise(() => kernel.close(0)),
     ),
-    (kernel) =>
-      Host.of({
+    (kernel) => {
+      const host = Host.of({
         scope: (key, policy) => effectScope(kernel.scope(scopeName(key), policy)),
         explain: (callId) => Effect.promise(() => explainCall(kernel, callId)),
         watch: watch(kernel),
-        kernel,
-      }),
+      })
+      keepKernel(host, kernel)
+      return host
+    },
   )
 
 const watch = (kernel: Kernel): Stream.Stream<Observation> =>
   Stream.callback<Observation>(
     (queue) =>
       Effect.acquireRelease(
-        Effect.sync(() => kernel.observe((observation) => Queue.offerUnsafe(queue, observation))),
+        Effect.sync(() =>
+          kernel.observe(
+            (observation) => Queue.offerUnsafe(queue, observation),
+            () => Queue.endUnsafe(queue),
+          ),
+        ),
         (stop) => Effect.sync(stop),
       ),
     { bufferSize: watchBuffer, strategy: 'sliding' },
@@ -128,7 +176,7 @@ const effectRun = <A, E, R>(
   Effect.flatMap(Effect.context<R>(), (context) =>
     Effect.callback<A, E | AdmissionError>((resume) => {
       const ambient = currentAmbient()
-      const call = callOf(request, runner.name, ambient)
+      const call = callOf(request, runner.name, ambient, runner.clock)
       const { id: callId, priorityClass } = call
       const permitted = insidePermit(ambient, { scope: runner.name, callId, priorityClass })
       let fiber: Fiber.Fiber<A, E> | null = null
@@ -165,7 +213,7 @@ const effectRun = <A, E, R>(
 
 const effectAdmit = (runner: ScopeRunner, request: CallRequest): Effect.Effect<Permit, AdmissionError> =>
   Effect.callback((resume) => {
-    const call = callOf(request, runner.name, currentAmbient())
+    const call = callOf(request, runner.name, currentAmbient(), runner.clock)
     let permit: Permit | null = null
     const applicant: Applicant = {
       granted: (granted) => {
@@ -183,7 +231,7 @@ const effectAdmit = (runner: ScopeRunner, request: CallRequest): Effect.Effect<P
     })
   })
 
-const effectScope = (runner: ScopeRunner): EffectScope => ({
+export const effectScope = (runner: ScopeRunner): EffectScope => ({
   name: runner.name,
   admit: (request) =>
     Effect.acquireRelease(

@@ -7,6 +7,8 @@
  * commit makes many entries durable (group commit), so a promise per entry would cost more than
  * the entry itself.
  */
+// The worker loads this file: all of effect would make it start half a second later.
+import * as Data from 'effect/Data'
 
 /** One event of one scope, as it is written. */
 export interface JournalEntry {
@@ -30,7 +32,7 @@ export interface Checkpoint {
   readonly position: number
   /** Epoch milliseconds of the last event it contains. */
   readonly at: number
-  /** JSON text of the versioned snapshot (`machines/snapshot`). */
+  /** JSON text of the versioned snapshot (`machines/snapshot/codec.ts`). */
   readonly snapshot: string
   /**
    * Nothing in the scope waits, runs or is due: a host that opens the journal loads it only when the
@@ -71,6 +73,11 @@ export interface ReadQuery {
    * checksums are looked at, only that none is missing. Default false.
    */
   readonly uncovered?: boolean
+  /**
+   * Only entries whose record holds this text, up to position `through`: looked for where the journal is
+   * kept, so that many entries cost the caller's thread nothing. Gaps are not looked for.
+   */
+  readonly naming?: { readonly text: string; readonly through: number }
 }
 
 export interface JournalListener {
@@ -139,34 +146,30 @@ export const knownScope = (
 })
 
 /** The journal cannot write. `operation` says what failed, `cause` is the system's own error. */
-export class JournalFailure extends Error {
-  readonly _tag = 'JournalFailure'
+export class JournalFailure extends Data.TaggedError('JournalFailure')<{
   readonly path: string
   readonly operation: string
+  readonly cause: unknown
+  readonly message: string
+}> {
   constructor(path: string, operation: string, cause: unknown) {
-    super(`journal ${path}: ${operation} failed: ${cause instanceof Error ? cause.message : String(cause)}`, {
-      cause,
-    })
-    this.name = 'JournalFailure'
-    this.path = path
-    this.operation = operation
+    const said = cause instanceof Error ? cause.message : String(cause)
+    super({ path, operation, cause, message: `journal ${path}: ${operation} failed: ${said}` })
   }
 }
 
 /** History that cannot be read. Recovery stops here (fails closed); `rightofway journal repair` keeps all before `row`. */
-export class JournalCorrupt extends Error {
-  readonly _tag = 'JournalCorrupt'
+export class JournalCorrupt extends Data.TaggedError('JournalCorrupt')<{
   readonly path: string
   /** The table and row, for example `entries 4711`. */
   readonly row: string
   /** What is wrong with it, in a few words. */
   readonly problem: string
+  readonly message: string
+}> {
   constructor(path: string, row: string, problem: string) {
-    super(`journal ${path}: row ${row} is unreadable: ${problem}; see 'rightofway journal check'`)
-    this.name = 'JournalCorrupt'
-    this.path = path
-    this.row = row
-    this.problem = problem
+    const message = `journal ${path}: row ${row} is unreadable: ${problem}; see 'rightofway journal check'`
+    super({ path, row, problem, message })
   }
 }
 
@@ -180,54 +183,55 @@ export interface LeaseHolder {
 }
 
 /** Another live process holds the journal. */
-export class JournalLocked extends Error {
-  readonly _tag = 'JournalLocked'
+export class JournalLocked extends Data.TaggedError('JournalLocked')<{
   readonly path: string
   readonly holder: LeaseHolder
+  readonly message: string
+}> {
   constructor(path: string, holder: LeaseHolder) {
-    super(
-      `journal ${path} is in use by process ${holder.pid} on ${holder.host} ` +
+    super({
+      path,
+      holder,
+      message:
+        `journal ${path} is in use by process ${holder.pid} on ${holder.host} ` +
         `(lease until ${new Date(holder.expiresAtMs).toISOString()}); ` +
         'one process writes a journal at a time: stop that one, or give this one another path',
-    )
-    this.name = 'JournalLocked'
-    this.path = path
-    this.holder = holder
+    })
   }
 }
 
 /** The file was written by a newer release; an older one must not guess what it means. */
-export class JournalTooNew extends Error {
-  readonly _tag = 'JournalTooNew'
+export class JournalTooNew extends Data.TaggedError('JournalTooNew')<{
   readonly path: string
   /** Schema version of the file. */
   readonly found: number
   /** Newest schema version that this release reads. */
   readonly supported: number
+  readonly message: string
+}> {
   constructor(path: string, found: number, supported: number) {
-    super(
-      `journal ${path} has schema version ${found}, this release reads up to version ${supported}; ` +
+    super({
+      path,
+      found,
+      supported,
+      message:
+        `journal ${path} has schema version ${found}, this release reads up to version ${supported}; ` +
         'use the release that wrote it, or export it there and import it here',
-    )
-    this.name = 'JournalTooNew'
-    this.path = path
-    this.found = found
-    this.supported = supported
+    })
   }
 }
 
 /** The path cannot hold a journal: folder missing, a directory, another program's file, not writable. */
-export class JournalUnavailable extends Error {
-  readonly _tag = 'JournalUnavailable'
+export class JournalUnavailable extends Data.TaggedError('JournalUnavailable')<{
   readonly path: string
   readonly problem: string
   /** What a person can do about it. */
   readonly remedy: string
+  readonly cause?: unknown
+  readonly message: string
+}> {
   constructor(path: string, problem: string, remedy: string, cause?: unknown) {
-    super(`journal ${path}: ${problem}; ${remedy}`, cause === undefined ? undefined : { cause })
-    this.name = 'JournalUnavailable'
-    this.path = path
-    this.problem = problem
-    this.remedy = remedy
+    const message = `journal ${path}: ${problem}; ${remedy}`
+    super({ path, problem, remedy, message, ...(cause === undefined ? {} : { cause }) })
   }
 }

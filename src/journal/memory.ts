@@ -177,13 +177,14 @@ class InMemory implements MemoryJournal {
   }
 
   async *#read(query: ReadQuery): AsyncGenerator<ReadonlyArray<StoredEntry>> {
-    const { scope, after = 0, untilAt = Infinity, uncovered = false } = query
+    const { scope, after = 0, untilAt = Infinity, uncovered = false, naming } = query
     if (this.#failure === undefined) await this.#durableThrough(this.#last)
     const found = this.#entries.filter(
       (entry) =>
         entry.position > after &&
         entry.position <= this.#durable &&
         entry.at <= untilAt &&
+        (naming === undefined || (entry.position <= naming.through && entry.record.includes(naming.text))) &&
         (!uncovered || entry.position > (this.#checkpoints.get(entry.scope)?.position ?? 0)) &&
         (scope === undefined || entry.scope === scope),
     )

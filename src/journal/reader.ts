@@ -40,7 +40,6 @@ const asNewest = `
   create temp table forgotten (scope text, position integer);
   create temp table covered (through integer);
   insert into temp.covered values (0);
-  create temp table call_blocks (block integer, hashes blob);
 `
 
 /** As `openSqliteReader`, for those who need the tables themselves. Throws instead of rejecting. */

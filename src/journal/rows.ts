@@ -14,6 +14,9 @@ export const entryChecksum = (position: number, at: number, scope: string, recor
 /** Rows looked at in one slice: a slice takes a few ms at most, so it never holds up a commit for longer. */
 const sliceRows = 1_000
 
+/** Positions that are looked through for a text in one slice. */
+const namingPositions = 4_096
+
 /** The row id is a number whatever happens to the rest. */
 export type Row = [position: number, at: unknown, scope: unknown, record: unknown, checksum: unknown]
 
@@ -76,6 +79,7 @@ export class EntryReader {
   slice(query: ReadSlice): EntrySlice {
     return inReadTransaction(this.#db, () => {
       const dropped = this.#checkRetention(query.first && query.after === 0)
+      if (query.naming !== undefined) return this.#namingSlice(query, query.naming)
       return query.uncovered === true ? this.#uncoveredSlice(query, dropped) : this.#slice(query, dropped)
     })
   }
@@ -116,6 +120,27 @@ export class EntryReader {
     const done = count < sliceRows
     if (done) this.#checkEnd(Math.max(through, dropped))
     return { entries, through, done }
+  }
+
+  /** SQLite itself looks through the records, many positions in a slice; only what it finds is checked. */
+  #namingSlice(query: ReadSlice, { text, through }: { text: string; through: number }): EntrySlice {
+    const { after, scope, untilAt = Number.POSITIVE_INFINITY } = query
+    const end = Math.min(after + namingPositions, through)
+    const forgotten = this.forgotten()
+    const rows = this.#db.prepare(
+      `select position, at, scope, record, checksum from entries
+       where position > ? and position <= ? and instr(record, ?) > 0 order by position`,
+    )
+    rows.setReturnArrays(true)
+    const entries = (rows.all(after, end, text) as unknown as ReadonlyArray<Row>)
+      .map((row) => this.#checked(row, Number.MAX_SAFE_INTEGER))
+      .filter(
+        (entry) =>
+          entry.position > (forgotten.get(entry.scope) ?? 0) &&
+          entry.at <= untilAt &&
+          (scope === undefined || entry.scope === scope),
+      )
+    return { entries, through: end, done: end >= through }
   }
 
   /** Positions skip where a checkpoint stands for an entry, so that none is missing is found by counting. */

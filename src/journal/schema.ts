@@ -60,7 +60,7 @@ export const migrations: ReadonlyArray<Migration> = [
   },
   {
     version: 2,
-    why: 'scopes rest, are forgotten, and are found by name; calls are found by id; whose lease it is in a container',
+    why: 'scopes rest, are forgotten, and are found by name; whose lease it is in a container',
     sql: `
       -- 1: nothing in the scope waits, runs or is due, so that a host need not load it to begin.
       alter table checkpoints add column resting integer not null default 0;
@@ -77,11 +77,6 @@ export const migrations: ReadonlyArray<Migration> = [
         through integer not null
       ) strict;
       insert into covered values (1, 0);
-      -- Of each full block of positions, the hashes of the call ids that its records name, sorted.
-      create table call_blocks (
-        block integer primary key,
-        hashes blob not null
-      ) strict;
       alter table lease add column boot text not null default '';
       alter table lease add column namespace text not null default '';
     `,

@@ -1,6 +1,8 @@
 /** `rightofway journal export | import`: a journal as lines of JSON, for moving, keeping and looking at. */
+
 import { rmSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { Data } from 'effect'
 import { type Checkpoint, JournalUnavailable, type StoredEntry } from './journal.ts'
 import { explainOpening, messageOf } from './opening.ts'
 import { openTables } from './reader.ts'
@@ -22,16 +24,18 @@ const commitEntries = 1_000
 const writerOptions: WriterOptions = { leaseMs: 3_600_000, keepEntriesMs: 0, faults: [] }
 
 /** A line of an import that cannot be taken. Nothing of the import was kept. */
-export class JournalImportError extends Error {
-  readonly _tag = 'JournalImportError'
+export class JournalImportError extends Data.TaggedError('JournalImportError')<{
   readonly path: string
   /** Number of the line, from 1. */
   readonly line: number
+  readonly message: string
+}> {
   constructor(path: string, line: number, problem: string) {
-    super(`import into journal ${path}: line ${line}: ${problem}; nothing was imported`)
-    this.name = 'JournalImportError'
-    this.path = path
-    this.line = line
+    super({
+      path,
+      line,
+      message: `import into journal ${path}: line ${line}: ${problem}; nothing was imported`,
+    })
   }
 }
 

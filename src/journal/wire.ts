@@ -73,6 +73,7 @@ export interface ReadSlice {
   readonly scope?: string
   readonly untilAt?: number
   readonly uncovered?: boolean
+  readonly naming?: { readonly text: string; readonly through: number }
 }
 
 export interface ReadAnswer {

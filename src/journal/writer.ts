@@ -128,6 +128,11 @@ export class JournalWriter {
     this.relaxed((db) => db.prepare('update covered set through = max(through, ?)').run(through))
   }
 
+  /** Lets `copy` fill an empty journal from a damaged one. */
+  salvaged<A>(copy: (db: DatabaseSync) => A): A {
+    return copy(this.#db)
+  }
+
   /** Stores a whole checkpoint of another journal; none is thinned out. */
   restoreCheckpoint(checkpoint: Checkpoint): void {
     this.#transact(() => {

@@ -8,7 +8,7 @@ export interface Account {
   /** Order of submission. */
   readonly order: number
   readonly standing: Standing
-  /** Unclaimed after a restart: it stands in no queue. */
+  /** Nobody has asked for it since a restart, or since its holder gave it back: it stands in no queue. */
   readonly orphan: boolean
   /** Went, or may go, past its principal's queue. */
   readonly promoted: boolean

@@ -2,7 +2,7 @@
  * Watches one scope from outside and holds it to its invariants. It keeps its own small account
  * of every call, made from events and decisions alone, so that it cannot share the core's mistakes.
  */
-import { HashMap } from 'effect'
+import { Data, HashMap } from 'effect'
 import {
   type Decision,
   type Policy,
@@ -13,13 +13,12 @@ import {
 import { type Account, Accounts } from './accounts.ts'
 
 /** An invariant that did not hold: which, and how. */
-export class InvariantBroken extends Error {
-  readonly _tag = 'InvariantBroken'
+export class InvariantBroken extends Data.TaggedError('InvariantBroken')<{
   readonly invariant: string
+  readonly message: string
+}> {
   constructor(invariant: string, problem: string) {
-    super(`${invariant}: ${problem}`)
-    this.name = 'InvariantBroken'
-    this.invariant = invariant
+    super({ invariant, message: `${invariant}: ${problem}` })
   }
 }
 
@@ -69,7 +68,8 @@ export class Witness {
       }
       case 'call.settled':
         // What becomes of a refused or preempted call shows in the decision that follows, or in its absence.
-        if (account?.standing === 'in flight') accounts.change(account, { standing: 'settling' })
+        if (account?.standing === 'in flight')
+          accounts.change(account, { standing: 'settling', orphan: event.owner === 'away' })
         return
       case 'call.dispatched':
       case 'call.accepted':
@@ -106,8 +106,10 @@ export class Witness {
       case 'release':
         return this.#grant(account, decision)
       case 'defer': {
-        const returns = account.returns + (account.standing === 'settling' ? 1 : 0)
-        this.#accounts.change(account, { standing: 'waiting', returns, orphan: reason === 'recovered' })
+        const isBack = account.standing === 'settling'
+        const returns = account.returns + (isBack ? 1 : 0)
+        const orphan = reason === 'recovered' || (isBack && account.orphan)
+        this.#accounts.change(account, { standing: 'waiting', returns, orphan })
         return
       }
       case 'reject':

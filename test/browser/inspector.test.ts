@@ -5,6 +5,7 @@ import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ExplainAnswer, StateAnswer } from '../../inspector/protocol.ts'
 import { type AttachedInspector, attachInspector } from '../../inspector/server.ts'
+import { kernelOf } from '../../src/host/internal.ts'
 import { openHost } from '../../src/index.ts'
 import {
   type BuiltPage,
@@ -36,7 +37,8 @@ afterAll(async () => {
   built?.remove()
 })
 
-const opus = () => [...demo.host.kernel.runners.keys()].find((name) => name.endsWith('claude-opus')) as string
+const opus = () =>
+  [...kernelOf(demo.host).runners.keys()].find((name) => name.endsWith('claude-opus')) as string
 
 /** Opens the page at a place, does something there, and closes it: nothing may have been complained of, or asked elsewhere. */
 const onPage = async (
@@ -118,7 +120,7 @@ describe('a page that is too slow', () => {
     const { complaints } = watch(page)
     await page.goto(`${small.url}#view=statechart`)
     await page.getByText('event 1 of 1').waitFor()
-    const runner = host.kernel.runners.get('pool')
+    const runner = kernelOf(host).runners.get('pool')
     for (let turn = 0; turn < 500; turn += 1)
       runner?.tell({ type: 'foreground.changed', active: turn % 2 === 0 })
     await page.getByText('484 frames dropped').waitFor()

@@ -1,10 +1,12 @@
 /** A `fetch` with lanes, under real SDKs, against a provider that enforces its limits. */
+
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { withCall } from '../../src/clients/call-context.ts'
 import { type LanedFetchOptions, lanedFetch } from '../../src/clients/laned-fetch.ts'
 import { type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts'
+import { kernelOf } from '../../src/host/internal.ts'
 import { type LaneHost, openHost, PendingTimeout, type PolicyInput, withPriority } from '../../src/index.ts'
 
 const brisk: PolicyInput = { pacingBaseMs: 1, pacingMaxMs: 5, quietWindowMs: 0 }
@@ -201,7 +203,7 @@ describe('a refusal of the provider', () => {
     ]
     const { anthropic, host } = await setting(brisk, { rules })
     await anthropic.messages.create(message)
-    const [runner] = [...host.kernel.runners.values()]
+    const [runner] = [...kernelOf(host).runners.values()]
     expect(runner?.context.budget.inputTokensPerMinute?.limit).toBe(120_000)
   })
 })
@@ -210,7 +212,7 @@ describe('lanes', () => {
   it('are what the code around the SDK says', async () => {
     const { host, anthropic } = await setting()
     const calls: unknown[] = []
-    host.kernel.observe(({ event }) => {
+    kernelOf(host).observe(({ event }) => {
       if (event.type === 'call.submitted') calls.push(event.call)
     })
     await withCall({ lane: 'auxiliary', principal: 'residence-a', turnId: 't1' }, () =>

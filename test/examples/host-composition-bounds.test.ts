@@ -199,16 +199,20 @@ describe('13. nothing leaks', () => {
     expect((await Promise.all(waiting)).every((result) => result === null)).toBe(true)
   })
 
-  it('a call that waits keeps no process alive', async () => {
+  it('an idle host keeps no process alive, a call that waits does, and no longer than it waits', async () => {
     const host = await openHost()
     onTestFinished(() => host.close())
     const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
     const before = timers()
+    const stop = new AbortController()
     const scope = host.scope('pool', { capacity: 1 })
     scope.beginTurn('t')
-    void caught(scope.run({ lane: 'auxiliary' }, async () => 'never'))
+    const waiting = scope.run({ lane: 'auxiliary', signal: stop.signal }, async () => 'never')
     await settle()
     expect(scope.status.auxiliary.waiting).toBe(1)
+    expect(timers()).toBe(before + 1)
+    stop.abort(new Error('enough'))
+    await expect(waiting).rejects.toThrow('enough')
     expect(timers()).toBe(before)
   })
 

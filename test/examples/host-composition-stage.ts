@@ -1,5 +1,7 @@
 /** One host on a clock that the test moves, with a provider that answers when the test says so. */
+
 import { onTestFinished } from 'vitest'
+import { kernelOf } from '../../src/host/internal.ts'
 import {
   type Decision,
   type LaneHost,
@@ -41,7 +43,7 @@ export const stage = async (
   const host = await openHost({ clock, journal: over.journal ?? ':memory:' })
   onTestFinished(() => host.close())
   const seen: Observation[] = []
-  host.kernel.observe((observation) => seen.push(observation))
+  kernelOf(host).observe((observation) => seen.push(observation))
   const provider = new ScriptedAdapter()
   const { sleep } = over
   const composition = new Composition(host, provider, {
@@ -67,4 +69,4 @@ export const decisions = (seen: ReadonlyArray<Observation>): ReadonlyArray<Decis
 export const submitted = (seen: ReadonlyArray<Observation>) =>
   seen.flatMap(({ event }) => (event.type === 'call.submitted' ? [event.call] : []))
 export const dispatches = (seen: ReadonlyArray<Observation>): number =>
-  seen.filter(({ event }) => event.type === 'call.dispatched').length
+  seen.flatMap(({ decisions }) => decisions.filter(({ dispatched }) => dispatched === true)).length

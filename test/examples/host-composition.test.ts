@@ -241,12 +241,15 @@ describe('7. admitted is durable before the request leaves', () => {
     const atRequest: string[] = []
     const onRequest = () => {
       for (const { event, decisions: made } of seen)
-        atRequest.push(event.type, ...made.map(({ verdict }) => verdict))
+        atRequest.push(
+          event.type,
+          ...made.map(({ verdict, dispatched }) => `${verdict}, dispatched: ${dispatched}`),
+        )
     }
     const call = composition.adapter.complete({ model: 'opus', prompt: 'x' }, { onRequest })
     await settle()
     provider.of('x').answer()
     await call
-    expect(atRequest).toEqual(['policy.changed', 'call.submitted', 'admit', 'call.dispatched'])
+    expect(atRequest).toEqual(['policy.changed', 'call.submitted', 'admit, dispatched: true'])
   })
 })

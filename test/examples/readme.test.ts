@@ -1,13 +1,19 @@
-/** The README's code is the code that runs here. */
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+/** The README's code is the code that runs here, and it and the pages of docs/ name what exists. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { expect, it } from 'vitest'
 import { startEmulator } from '../../src/emulator/index.ts'
 import { parseConfig } from '../../src/gateway/config.ts'
 import { quickstart } from './quickstart.ts'
 
 const root = join(import.meta.dirname, '../..')
-const readme = readFileSync(join(root, 'README.md'), 'utf8')
+const pages = new Map(
+  ['README.md', ...readdirSync(join(root, 'docs')).map((name) => join('docs', name))]
+    .filter((path) => path.endsWith('.md'))
+    .map((path) => [path, readFileSync(join(root, path), 'utf8')] as const),
+)
+const readme = pages.get('README.md') as string
+const everything = [...pages.values()].join('\n')
 
 /** The lines between the markers, without their indentation. */
 const shown = (file: string): string => {
@@ -27,19 +33,33 @@ it('the quickstart runs against a provider that enforces its limits, and the REA
   expect(readme).toContain(shown('quickstart.ts'))
 })
 
-it('every configuration that the README shows is one', () => {
-  const blocks = [...readme.matchAll(/```json\n([^`]*)```/g)].map(([, block]) => block!)
+it('every configuration that the pages show is one', () => {
+  const blocks = [...everything.matchAll(/```json\n([^`]*)```/g)].map(([, block]) => block!)
   expect(blocks.length).toBeGreaterThan(0)
   for (const block of blocks) expect(() => parseConfig(JSON.parse(block))).not.toThrow()
 })
 
-it('every npm script and verb that the README names exists', () => {
+it('every npm script and verb that the pages name exists', () => {
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
     scripts: Record<string, string>
   }
-  const named = [...readme.matchAll(/npm run ([\w:]+)/g)].map(([, name]) => name!)
+  const named = [...everything.matchAll(/npm run ([\w:]+)/g)].map(([, name]) => name!)
   expect(named.filter((name) => !(name in scripts))).toEqual([])
   const main = readFileSync(join(root, 'src/cli/main.ts'), 'utf8')
-  const verbs = [...readme.matchAll(/npx rightofway (\w+)/g)].map(([, verb]) => verb!)
+  const verbs = [...everything.matchAll(/npx rightofway (\w+)/g)].map(([, verb]) => verb!)
   expect(verbs.filter((verb) => !main.includes(`${verb}Verb`))).toEqual([])
+})
+
+it('every link between the pages, and into the code, leads somewhere', () => {
+  const broken = [...pages].flatMap(([path, page]) =>
+    [...page.matchAll(/\]\((?!https?:|#)([^)#]+)/g)]
+      .map(([, target]) => join(dirname(path), target as string))
+      .filter((target) => !existsSync(join(root, target)))
+      .map((target) => `${path} links to ${target}`),
+  )
+  expect(broken).toEqual([])
+})
+
+it('the README can be read at once: 150 lines at most', () => {
+  expect(readme.split('\n').length).toBeLessThanOrEqual(150)
 })

@@ -5,6 +5,7 @@ import { createServer, type Socket } from 'node:net'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { ManualClock } from '../../src/clock.ts'
 import { makeTransport } from '../../src/gateway/transport.ts'
+import { kernelOf } from '../../src/host/internal.ts'
 import { one, saying } from './queue.ts'
 import { head, open, raw } from './raw.ts'
 import { answerJson, answerStatus, call, event, post, startSetting, startUpstream } from './setting.ts'
@@ -213,7 +214,7 @@ describe('a wait that is longer than the call may wait', () => {
     clock.advance(15_000)
     expect((await second).status).toBe(429)
     expect(setting.waiting()).toBe(0)
-    const [runner] = setting.host.kernel.runners.values()
+    const [runner] = kernelOf(setting.host).runners.values()
     expect(runner?.context.wait?.untilMs).toBe(startMs + 86_400_000)
   })
 })

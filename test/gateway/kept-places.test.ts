@@ -1,9 +1,11 @@
 /** A client that goes away while its call waits, and what becomes of the place that it leaves. */
+
 import Anthropic from '@anthropic-ai/sdk'
 import { describe, expect, it, vi } from 'vitest'
 import { ManualClock } from '../../src/clock.ts'
 import type { AskedCall } from '../../src/gateway/asked-call.ts'
 import { KeptPlaces, keptMs, mostKept } from '../../src/gateway/kept-places.ts'
+import { kernelOf } from '../../src/host/internal.ts'
 import { idle, one, retry, said, saying, startQueue } from './queue.ts'
 import { answerJson, answerStatus, call, overloaded, post, startSetting, startUpstream } from './setting.ts'
 
@@ -145,7 +147,7 @@ describe('a place that nobody takes up', () => {
     const { upstream, setting, leave, enqueue, endFirst } = await startQueue()
     const key = { 'idempotency-key': 'k-1' }
     const told: Array<string> = []
-    setting.host.kernel.observe(({ event }) => {
+    kernelOf(setting.host).observe(({ event }) => {
       if ('callId' in event && event.callId === 'k-1') told.push(event.type)
     })
     await leave(key, { body: saying('a') })

@@ -1,7 +1,9 @@
 /** A queue behind one call that runs, and clients that come, go away and come back. */
+
 import { HashMap } from 'effect'
 import { expect, vi } from 'vitest'
 import { ManualClock } from '../../src/clock.ts'
+import { kernelOf } from '../../src/host/internal.ts'
 import {
   type Arrival,
   answerJson,
@@ -82,7 +84,9 @@ export const startQueue = async (): Promise<Queue> => {
       return { answer }
     },
     ids: () =>
-      [...setting.host.kernel.runners.values()].flatMap(({ context }) => [...HashMap.keys(context.waiting)]),
+      [...kernelOf(setting.host).runners.values()].flatMap(({ context }) => [
+        ...HashMap.keys(context.waiting),
+      ]),
   }
 }
 

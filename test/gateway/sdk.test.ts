@@ -1,7 +1,9 @@
 /** Real clients through the gateway to the emulator. */
+
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import { describe, expect, it, vi } from 'vitest'
+import { kernelOf } from '../../src/host/internal.ts'
 import { type Setting, startSetting } from './setting.ts'
 
 const message = {
@@ -170,7 +172,7 @@ describe('refusals of the provider', () => {
     const rules = [{ rule: 'token-bucket', inputTokensPerMinute: 120_000, states: 'retry-after' }]
     const setting = await startSetting({ emulator: { rules } })
     await anthropic(setting).messages.create(message)
-    const [runner] = [...setting.host.kernel.runners.values()]
+    const [runner] = [...kernelOf(setting.host).runners.values()]
     expect(runner?.context.budget.inputTokensPerMinute?.limit).toBe(120_000)
   })
 })

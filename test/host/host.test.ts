@@ -1,5 +1,6 @@
 import { Effect, Fiber, Stream } from 'effect'
 import { describe, expect, it } from 'vitest'
+import { kernelOf } from '../../src/host/internal.ts'
 import {
   Host,
   HostClosed,
@@ -134,11 +135,11 @@ describe('a host', () => {
 
   it('tells an observer what comes from now on, also of calls that came before', async () => {
     await using host = await openHost()
-    const runner = host.kernel.scope('worker-pool', { capacity: 1 })
+    const runner = kernelOf(host).scope('worker-pool', { capacity: 1 })
     const heard: string[] = []
     runner.tell({ type: 'turn.began', turnId: 'before', betweenRounds: 'yield' })
     // The journal has not acknowledged it yet.
-    host.kernel.observe(({ event }) => heard.push(event.type))
+    kernelOf(host).observe(({ event }) => heard.push(event.type))
     runner.tell({ type: 'turn.ended', turnId: 'before' })
     expect(heard).toEqual([])
     await settle()

@@ -1,6 +1,8 @@
 /** Scopes at rest leave memory and come back as they were; forgotten ones begin anew. */
+
 import { describe, expect, it } from 'vitest'
 import { encodeScope } from '../../machines/snapshot/codec.ts'
+import { kernelOf } from '../../src/host/internal.ts'
 import { Kernel } from '../../src/host/kernel.ts'
 import { LaneHost, ManualClock, openHost } from '../../src/index.ts'
 import { openMemoryJournal } from '../../src/journal/memory.ts'
@@ -33,11 +35,11 @@ describe.each([
     const { host } = await opened(8, pathOf())
     for (let n = 0; n < 30; n += 1) await answered(host, `scope-${n}`, 'only')
     await settled()
-    await expect.poll(() => host.kernel.runners.size).toBeLessThanOrEqual(9)
-    expect(host.kernel.runners.has('scope-0')).toBe(false)
-    expect(host.kernel.runners.has('scope-29')).toBe(true)
+    await expect.poll(() => kernelOf(host).runners.size).toBeLessThanOrEqual(9)
+    expect(kernelOf(host).runners.has('scope-0')).toBe(false)
+    expect(kernelOf(host).runners.has('scope-29')).toBe(true)
     await expect(answered(host, 'scope-0', 'only')).rejects.toMatchObject({ _tag: 'AlreadySettled' })
-    expect(host.kernel.runners.has('scope-0')).toBe(true)
+    expect(kernelOf(host).runners.has('scope-0')).toBe(true)
     await host.close()
   })
 
@@ -46,10 +48,10 @@ describe.each([
     const scope = host.scope('kept', { capacity: 3, limits: { inputTokensPerMinute: 1_000 } })
     await scope.run({ id: 'a', lane: 'primary', inputTokens: 100 }, async () => 'answer')
     await settled()
-    const before = JSON.stringify(encodeScope(host.kernel.runners.get('kept')!.context))
+    const before = JSON.stringify(encodeScope(kernelOf(host).runners.get('kept')!.context))
     for (let n = 0; n < 20; n += 1) await answered(host, `other-${n}`, 'only')
-    await expect.poll(() => host.kernel.runners.has('kept')).toBe(false)
-    expect(JSON.stringify(encodeScope(host.kernel.scope('kept').context))).toBe(before)
+    await expect.poll(() => kernelOf(host).runners.has('kept')).toBe(false)
+    expect(JSON.stringify(encodeScope(kernelOf(host).scope('kept').context))).toBe(before)
     await host.close()
   })
 
@@ -58,7 +60,7 @@ describe.each([
     const held = host.scope('held')
     await held.run({ id: 'a', lane: 'auxiliary' }, async () => 1)
     for (let n = 0; n < 10; n += 1) await answered(host, `other-${n}`, 'only')
-    await expect.poll(() => host.kernel.runners.has('held')).toBe(false)
+    await expect.poll(() => kernelOf(host).runners.has('held')).toBe(false)
     const permit = await held.admit({ id: 'b', lane: 'primary' })
     expect(held.status.primary.inFlight).toBe(1)
     expect(host.scope('held').status.primary.inFlight).toBe(1)
@@ -74,7 +76,7 @@ describe.each([
     host.scope('between rounds').beginTurn('turn')
     for (let n = 0; n < 20; n += 1) await answered(host, `other-${n}`, 'only')
     await settled()
-    expect([...host.kernel.runners.keys()]).toEqual(expect.arrayContaining(['running', 'between rounds']))
+    expect([...kernelOf(host).runners.keys()]).toEqual(expect.arrayContaining(['running', 'between rounds']))
     running.settle({ outcome: 'completed' })
     await host.close()
   })
@@ -109,8 +111,8 @@ describe.each([
     const { host, journal } = await opened(100, path)
     await answered(host, 'stranger', 'a')
     await answered(host, 'friend', 'a')
-    expect(await host.kernel.forget('stranger')).toBe(true)
-    expect(host.kernel.knows('stranger')).toBe(false)
+    expect(await kernelOf(host).forget('stranger')).toBe(true)
+    expect(kernelOf(host).knows('stranger')).toBe(false)
     expect((await journal.scopes()).map(({ scope }) => scope)).toEqual(['friend'])
     const scopes = new Set<string>()
     for await (const batch of journal.read()) for (const { scope } of batch) scopes.add(scope)
@@ -126,10 +128,10 @@ describe.each([
   it('is not while anything in it is live', async () => {
     const { host } = await opened(100, pathOf())
     const permit = await host.scope('busy').admit({ id: 'a' })
-    expect(await host.kernel.forget('busy')).toBe(false)
+    expect(await kernelOf(host).forget('busy')).toBe(false)
     permit.settle({ outcome: 'completed' })
-    expect(await host.kernel.forget('busy')).toBe(true)
-    expect(await host.kernel.forget('never met')).toBe(true)
+    expect(await kernelOf(host).forget('busy')).toBe(true)
+    expect(await kernelOf(host).forget('never met')).toBe(true)
     await host.close()
   })
 
@@ -137,8 +139,8 @@ describe.each([
     const path = pathOf()
     const { host } = await opened(100, path)
     await answered(host, 'stranger', 'a')
-    await host.kernel.checkpoint(host.kernel.runners.get('stranger')!)
-    const forgotten = host.kernel.forget('stranger')
+    await kernelOf(host).checkpoint(kernelOf(host).runners.get('stranger')!)
+    const forgotten = kernelOf(host).forget('stranger')
     await Promise.resolve()
     await Promise.resolve()
     await answered(host, 'stranger', 'a')
@@ -155,7 +157,7 @@ it('what was forgotten leaves the file with the next compaction, and is not miss
   )
   for (let n = 0; n < 50; n += 1) {
     await answered(host, `stranger-${n}`, 'a')
-    if (n % 2 === 0) await host.kernel.forget(`stranger-${n}`)
+    if (n % 2 === 0) await kernelOf(host).forget(`stranger-${n}`)
   }
   const { dropped } = await journal.compact()
   expect(dropped).toBeGreaterThanOrEqual(50)

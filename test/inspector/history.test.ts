@@ -2,6 +2,7 @@ import { expect, it } from 'vitest'
 import { History, HistoryDropped } from '../../inspector/history.ts'
 import { Track } from '../../inspector/page/src/model/track.ts'
 import { encodeScope } from '../../machines/snapshot/codec.ts'
+import { kernelOf } from '../../src/host/internal.ts'
 import { openHost } from '../../src/index.ts'
 import { openMemoryJournal } from '../../src/journal/memory.ts'
 import { openStory, scope, settle, tellStory } from './story.ts'
@@ -25,7 +26,7 @@ it('begins a window so that about as many entries follow, and a track comes to t
   track.replay(() => true)
   expect(track.entries.length).toBe(window.later)
   expect(track.disagreements).toBe(0)
-  const { context } = story.host.kernel.runners.get(scope)!
+  const { context } = kernelOf(story.host).runners.get(scope)!
   expect(encodeScope(track.contextAt(track.entries.length - 1))).toEqual(encodeScope(context))
   const earlier = await history.window(scope, 300, window.base.position)
   expect(earlier.base.position).toBeLessThan(window.base.position)
@@ -37,7 +38,7 @@ it('replays from a checkpoint where there is one, to the same state as from the 
   const position = 400
   const before = await history.stateAt(scope, { position })
   const late = await history.stateAt(scope, { position: 600 })
-  await story.host.kernel.checkpoint(story.host.kernel.runners.get(scope)!)
+  await kernelOf(story.host).checkpoint(kernelOf(story.host).runners.get(scope)!)
   expect(await journal.checkpoints()).toHaveLength(1)
   expect(await new History(journal, 'x').stateAt(scope, { position })).toEqual(before)
   expect(await new History(journal, 'x').stateAt(scope, { at: late.at })).toMatchObject({ at: late.at })
@@ -46,7 +47,7 @@ it('replays from a checkpoint where there is one, to the same state as from the 
 
 it('says so where retention has dropped the entries, and begins after them', async () => {
   const { story, journal } = await longStory(100)
-  const { kernel } = story.host
+  const kernel = kernelOf(story.host)
   const runner = kernel.runners.get(scope)!
   await kernel.checkpoint(runner)
   await tellStory(story, 31)
@@ -66,7 +67,7 @@ it('says so where retention has dropped the entries, and begins after them', asy
 
 it('knows nothing of an empty journal, without complaint', async () => {
   const host = await openHost()
-  const history = new History(host.kernel.journal, 'of this test')
+  const history = new History(kernelOf(host).journal, 'of this test')
   expect(await history.scopes()).toEqual([])
   expect(await history.rowsAt({ at: 1e15 })).toEqual([])
   expect(await history.stateAt('nobody', { position: 10 })).toMatchObject({ position: 0, snapshot: null })

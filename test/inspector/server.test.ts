@@ -21,6 +21,7 @@ import {
 } from '../../inspector/server.ts'
 import { encodeScope } from '../../machines/snapshot/codec.ts'
 import { explainCall } from '../../src/host/explain.ts'
+import { kernelOf } from '../../src/host/internal.ts'
 import { openStory, type Story, scope, settle, tellStory } from './story.ts'
 
 const token = 'operator-token-0123456789'
@@ -233,7 +234,7 @@ describe('questions', () => {
   })
 
   it('about a state are answered as the host itself knows it', async () => {
-    const { context, position } = story.host.kernel.runners.get(scope)!
+    const { context, position } = kernelOf(story.host).runners.get(scope)!
     const { snapshot } = await askJson<StateAnswer>(open, `/api/state?${query}&position=${position}`)
     expect(snapshot).toEqual(JSON.parse(JSON.stringify(encodeScope(context))))
   })
@@ -252,7 +253,7 @@ describe('questions', () => {
 
   it('about a call are answered in the words of explain, until then', async () => {
     const answer = await askJson<object>(open, '/api/explain?call=turn-0')
-    expect(answer).toEqual(await explainCall(story.host.kernel, 'turn-0'))
+    expect(answer).toEqual(await explainCall(kernelOf(story.host), 'turn-0'))
     const { entries } = await askJson<EntriesAnswer>(open, `/api/entries?${query}&limit=4`)
     const then = await askJson<{ standing: string; lines: string[] }>(
       open,
@@ -324,7 +325,7 @@ describe('actions', () => {
       headers: { 'content-type': 'application/json', authorization: `Bearer ${token}`, ...headers },
       body: JSON.stringify(body),
     })
-  const positionNow = () => story.host.kernel.runners.get(scope)!.position
+  const positionNow = () => kernelOf(story.host).runners.get(scope)!.position
 
   it('are refused where they are not allowed, whatever the token', async () => {
     const before = positionNow()
@@ -357,7 +358,7 @@ describe('actions', () => {
     expect((await act(open, 'release-wait', { scope })).status).toBe(200)
     expect((await act(open, 'promote', { scope, callId: 'nobody' })).status).toBe(200)
     expect((await act(open, 'policy', { scope, policy: { capacity: 9 } })).status).toBe(200)
-    const { context } = story.host.kernel.runners.get(scope)!
+    const { context } = kernelOf(story.host).runners.get(scope)!
     expect(context.policy).toMatchObject({ capacity: 9, quietWindowMs: 500 })
   })
 

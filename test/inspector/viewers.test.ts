@@ -185,6 +185,9 @@ it.each<[string, object]>([
         message: secret,
         facts: { limit: 5, unit: secret, note: secret },
       },
+      owner: 'sends',
+      late: true,
+      note: secret,
     },
   ],
   ['call.promoted', { callId: 'c' }],
@@ -202,6 +205,7 @@ it.each<[string, object]>([
   ],
   ['foreground.changed', { active: true }],
   ['clock.woke', {}],
+  ['host.closing', { unused: [] }],
   ['host.recovered', {}],
 ])('lets only known fields of %s into a frame', (type, fields) => {
   const frame = projectEvent(spiced({ type, ...fields }))

@@ -1,6 +1,8 @@
 /** Versions of the file: older ones are brought up to date, newer ones are refused. */
+
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it } from 'vitest'
+import { mendScope } from '../../src/host/mend.ts'
 import { checkJournal } from '../../src/journal/check.ts'
 import { JournalTooNew } from '../../src/journal/journal.ts'
 import { openSqliteReader } from '../../src/journal/reader.ts'
@@ -74,6 +76,6 @@ describe('schema versions', () => {
     await expect(openSqliteJournal(path)).rejects.toThrow(message)
     await expect(openSqliteReader(path)).rejects.toThrow(message)
     expect(() => checkJournal(path)).toThrow(message)
-    expect(() => repairJournal(path)).toThrow(message)
+    expect(() => repairJournal(path, mendScope)).toThrow(message)
   })
 })

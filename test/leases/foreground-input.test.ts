@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { ManualClock } from '../../src/clock.ts'
+import { kernelOf } from '../../src/host/internal.ts'
 import { type LaneHost, openHost, type PolicyInput, poolPolicy } from '../../src/index.ts'
 import { type ForegroundSink, foregroundInput } from '../../src/leases/foreground-input.ts'
 import { until } from '../fan-out/fixture.ts'
@@ -8,7 +9,7 @@ import { openForTest, temporaryFolder } from './fixture.ts'
 const startMs = Math.floor(Date.now() / 1_000) * 1_000
 
 const sinkOf = (host: LaneHost, name: string): ForegroundSink => ({
-  setForeground: (active) => host.kernel.scope(name).tell({ type: 'foreground.changed', active }),
+  setForeground: (active) => kernelOf(host).scope(name).tell({ type: 'foreground.changed', active }),
 })
 
 /** A worker process's scope, whose foreground is in another process that shares its folder. */

@@ -21,18 +21,17 @@ export default defineConfig({
   ssr: { resolve: { conditions: ['source'] } },
   test: {
     include: [
-      'test/machines/*.test.ts',
+      'test/machines/**/*.test.ts',
       'test/edict/quiet-window.test.ts',
       'test/pools/*.test.ts',
       'test/properties/*.test.ts',
-      'test/ramp/*.test.ts',
     ],
     exclude: [
-      'test/machines/graph.test.ts',
-      'test/machines/qos-soak.test.ts',
+      'test/machines/statechart/graph.test.ts',
+      'test/machines/scheduling/qos-soak.test.ts',
       'test/pools/three-lanes.test.ts',
-      'test/ramp/defeats.test.ts',
-      'test/ramp/families.test.ts',
+      'test/machines/limits/defeats.test.ts',
+      'test/machines/limits/families.test.ts',
     ],
     setupFiles: ['test/mutation/short-runs.ts'],
     isolate: false,

@@ -99,7 +99,7 @@ describe('I5', () => {
           while (drive.context.counts.auxiliaryWaiting > 0) {
             drive.at += 1_000
             drive.move(submission('primary'))
-            drive.move({ do: 'settle', pick: 0, outcome: 'completed' })
+            drive.move({ do: 'settle', pick: 0, outcome: 'completed', owner: null })
             drive.tell({ type: 'clock.woke', at: drive.at })
             expect(drive.at - startedAt).toBeLessThanOrEqual(boundMs + principals * callsEach * 2_000)
           }

@@ -7,6 +7,7 @@ import {
   type Decision,
   defaultPolicy,
   type EvidenceKind,
+  type OwnerStance,
   type Policy,
   type PolicyInput,
   parsePolicy,
@@ -25,13 +26,19 @@ export type Move =
       readonly nestIn: number | null
       readonly needs: number | null
     }
-  | { readonly do: 'settle'; readonly pick: number; readonly outcome: 'completed' | 'failed' | 'cancelled' }
+  | {
+      readonly do: 'settle'
+      readonly pick: number
+      readonly outcome: 'completed' | 'failed' | 'cancelled'
+      readonly owner: OwnerStance | null
+    }
   | {
       readonly do: 'refuse'
       readonly pick: number
       readonly kind: EvidenceKind
       readonly retryAfterMs: number | null
       readonly retryable: boolean
+      readonly owner: OwnerStance | null
     }
   | { readonly do: 'dispatch' | 'accept' | 'withdraw' | 'promote' | 'resubmit'; readonly pick: number }
   | { readonly do: 'pass'; readonly ms: number }
@@ -43,6 +50,8 @@ export type Move =
   | { readonly do: 'capacity'; readonly capacity: number; readonly qos: PolicyInput['qos'] | 'as it is' }
 
 const pick = fc.nat({ max: 30 })
+
+const owner = fc.constantFrom<OwnerStance | null>(null, null, 'sends', 'away', 'left')
 
 const submit = fc.record({
   do: fc.constant('submit' as const),
@@ -88,6 +97,7 @@ export const anyMove: fc.Arbitrary<Move> = fc.oneof(
         'failed' as const,
         'cancelled' as const,
       ),
+      owner,
     }),
   },
   {
@@ -104,6 +114,7 @@ export const anyMove: fc.Arbitrary<Move> = fc.oneof(
       ),
       retryAfterMs: fc.option(fc.integer({ min: 0, max: 90_000 })),
       retryable: fc.boolean(),
+      owner,
     }),
   },
   {
@@ -239,7 +250,9 @@ export class Drive {
         const callId = of(flying, move.pick)?.call.id ?? 'nobody'
         const { kind, retryAfterMs, retryable } =
           move.do === 'refuse' ? move : { kind: null, retryAfterMs: null, retryable: true }
-        if (move.do === 'settle') this.tell({ type: 'call.settled', at, callId, outcome: move.outcome })
+        const stance = move.owner === null ? {} : { owner: move.owner }
+        if (move.do === 'settle')
+          this.tell({ type: 'call.settled', at, callId, outcome: move.outcome, ...stance })
         else if (kind !== null)
           this.tell({
             type: 'call.settled',
@@ -247,6 +260,7 @@ export class Drive {
             callId,
             outcome: 'throttled',
             evidence: { kind, scope: 'model', retryAfterMs, retryable, facts: {} },
+            ...stance,
           })
         return
       }

@@ -1,7 +1,9 @@
 /** Why a call waits, or what happened to it: from a running host, a dead one, and what retention has left. */
+
 import { describe, expect, it } from 'vitest'
 import { explainFrom, explainState } from '../../src/host/explain.ts'
 import { checkpointsNaming, stateInJournal } from '../../src/host/explain-search.ts'
+import { kernelOf } from '../../src/host/internal.ts'
 import { openHost } from '../../src/index.ts'
 import type { Journal } from '../../src/journal/journal.ts'
 import { openMemoryJournal } from '../../src/journal/memory.ts'
@@ -33,7 +35,7 @@ describe('a waiting call', () => {
   it('is told with its place and what it waits for, from a running host', async () => {
     const bench = await held()
     await bench.pass(5_000)
-    bench.host.kernel.runners.get('anthropic/k1/m')?.tell({ type: 'clock.woke' })
+    kernelOf(bench.host).runners.get('anthropic/k1/m')?.tell({ type: 'clock.woke' })
     expect(await bench.host.explain('asked')).toEqual({
       callId: 'asked',
       scope: 'anthropic/k1/m',
@@ -70,12 +72,12 @@ describe('a waiting call', () => {
     await bench.pass(1)
     const running = await bench.host.explain('asked')
     // Killed: nothing is written any more.
-    await bench.host.kernel.journal.close()
+    await kernelOf(bench.host).journal.close()
     expect(await dead(path, 'asked')).toEqual(running)
     await using second = await openHost({ journal: path, clock: bench.clock })
     const lines = (await second.explain('asked'))?.lines ?? []
     expect(lines.at(-2)).toMatch(
-      /^22:13:20.001 nobody has come back for it since its host restarted; it expires at 22:23:20.001$/,
+      /^22:13:20.001 nobody has asked for it since it went back to its place; it expires at 22:23:20.001$/,
     )
     expect((await second.explain('running'))?.lines.at(-1)).toContain('it was running when its host died')
   })
@@ -85,7 +87,7 @@ describe('history that is gone', () => {
   it('is said to be compacted, and what is left is told', async () => {
     const memory = openMemoryJournal()
     const bench = await held(memory)
-    await bench.host.kernel.checkpoint(bench.host.kernel.runners.get('anthropic/k1/m')!)
+    await kernelOf(bench.host).checkpoint(kernelOf(bench.host).runners.get('anthropic/k1/m')!)
     await bench.finish('running')
     const { entries, checkpoints } = memory.survivors()
     const left = entries.filter(({ position }) => position > checkpoints[0]!.position)
@@ -119,7 +121,7 @@ describe('history that is gone', () => {
     const bench = await held(memory)
     for (let n = 0; n < 30; n += 1) {
       await bench.auxiliary(`more-${n}`)
-      await bench.host.kernel.checkpoint(bench.host.kernel.runners.get('anthropic/k1/m')!)
+      await kernelOf(bench.host).checkpoint(kernelOf(bench.host).runners.get('anthropic/k1/m')!)
     }
     const explanation = await bench.host.explain('mine')
     expect(explanation?.standing).toBe('waiting')
@@ -135,7 +137,7 @@ describe('a long journal', () => {
   const many = async (count: number) => {
     const bench = await Bench.open({}, ':memory:', beginsAt)
     await bench.auxiliary('first')
-    const runner = bench.host.kernel.runners.get('anthropic/k1/m')!
+    const runner = kernelOf(bench.host).runners.get('anthropic/k1/m')!
     for (let n = 0; n < count; n += 1) runner.tell({ type: 'clock.woke' })
     await bench.auxiliary('last')
     return bench
@@ -143,7 +145,7 @@ describe('a long journal', () => {
 
   it('is looked at backwards: a call of the last moments costs the same in any journal', async () => {
     const bench = await many(60_000)
-    const { journal } = bench.host.kernel
+    const { journal } = kernelOf(bench.host)
     let seen = 0
     const counted: Pick<Journal, 'read'> = {
       read: async function* (query) {
@@ -160,7 +162,7 @@ describe('a long journal', () => {
 
   it('is looked at only so far, and the explanation says so', async () => {
     const bench = await many(20_000)
-    const { journal } = bench.host.kernel
+    const { journal } = kernelOf(bench.host)
     expect(await explainFrom(journal, 'memory', 'first', { lookBack: 10_000 })).toBeNull()
     await bench.finish('first')
     expect((await explainFrom(journal, 'memory', 'first', { lookBack: 10_000 }))?.lines).toEqual([

@@ -23,6 +23,31 @@ const open = (history: typeof older) =>
     clock: new ManualClock(beginsAt),
   })
 
+describe.each(['older/cancel', 'older/refusals'])('%s, written when every owner asked again', (name) => {
+  const golden = readGolden(name)
+
+  it('replays to the same decisions and to what its snapshot means, byte for byte', async () => {
+    const journal = openMemoryJournal({ history: { ...golden, checkpoints: [] } })
+    const { scopes, differences } = await replayScopes(journal, name, { onDifference: 'collect' })
+    expect(differences).toEqual([])
+    expect(scopes.map(({ context }) => JSON.stringify(encodeScope(context)))).toEqual(
+      golden.checkpoints.map(({ snapshot }) =>
+        JSON.stringify(encodeScope(decodeScope(JSON.parse(snapshot)))),
+      ),
+    )
+  })
+
+  it('has the submissions that asked again, which a journal of today does not', () => {
+    const submissions = (history: typeof golden, id: string) =>
+      history.entries.filter(({ record }) =>
+        record.startsWith(`{"event":{"type":"call.submitted","call":{"id":"${id}"`),
+      ).length
+    const id = name === 'older/cancel' ? 'read-1' : 'turn-1'
+    expect(submissions(golden, id)).toBe(2)
+    expect(submissions(readGolden(name.replace('older/', '')), id)).toBe(1)
+  })
+})
+
 describe('a journal that was written before some fields were', () => {
   it('lacks them, and they read as their defaults', () => {
     expect(JSON.parse(kept.snapshot).policy).not.toHaveProperty('quotas')
@@ -57,11 +82,12 @@ describe('a journal that was written before some fields were', () => {
       ...entry,
       record: entry.record.replace('"capacity":2', '"capacity":-2'),
     }))
-    await expect(open({ entries, checkpoints: [] })).rejects.toThrow(
+    const why = async (history: typeof older) => (await open(history)).failures.get(scope)
+    expect(String(await why({ entries, checkpoints: [] }))).toMatch(
       /entries 1 is unreadable: policy.capacity: expected an integer in \[1, 65536\], got -2/,
     )
     const snapshot = kept.snapshot.replace('"capacity":2', '"capacity":-2')
-    await expect(open({ ...older, checkpoints: [{ ...kept, snapshot }] })).rejects.toThrow(
+    expect(String(await why({ ...older, checkpoints: [{ ...kept, snapshot }] }))).toContain(
       'snapshot.policy.capacity: expected an integer in [1, 65536], got -2',
     )
   })

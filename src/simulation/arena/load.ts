@@ -1,15 +1,15 @@
 /** Scenario files. */
+
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { Data } from 'effect'
 import { parseScenario, type Scenario } from './scenario.ts'
 import { readTraces, type Traces } from './trace.ts'
 
 /** A scenario file that is not JSON, or is not there. */
-export class ScenarioUnreadable extends Error {
-  readonly _tag = 'ScenarioUnreadable'
+export class ScenarioUnreadable extends Data.TaggedError('ScenarioUnreadable')<{ readonly message: string }> {
   constructor(path: string, problem: string) {
-    super(`scenario file ${path}: ${problem}`)
-    this.name = 'ScenarioUnreadable'
+    super({ message: `scenario file ${path}: ${problem}` })
   }
 }
 

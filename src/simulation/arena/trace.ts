@@ -1,6 +1,8 @@
 /** Recorded traffic: CSV with the columns `timestamp_ms,input_tokens,output_tokens`. */
+
 import { existsSync, readFileSync } from 'node:fs'
 import { isAbsolute, join, resolve } from 'node:path'
+import { Data } from 'effect'
 import type { TraceArrival } from './format.ts'
 import type { Scenario } from './scenario.ts'
 
@@ -12,22 +14,20 @@ export interface TraceRow {
 }
 
 /** A trace that a scenario names is not there: say where the folder is, or leave the scenario out. */
-export class TraceMissing extends Error {
-  readonly _tag = 'TraceMissing'
+export class TraceMissing extends Data.TaggedError('TraceMissing')<{ readonly message: string }> {
   constructor(file: string, looked: ReadonlyArray<string>) {
-    super(`trace ${file} is not there (looked at ${looked.join(', ')}); say where it is with --traces <dir>`)
-    this.name = 'TraceMissing'
+    super({
+      message: `trace ${file} is not there (looked at ${looked.join(', ')}); say where it is with --traces <dir>`,
+    })
   }
 }
 
 /** A trace that cannot be read as one: which line, and what stands there. */
-export class TraceUnreadable extends Error {
-  readonly _tag = 'TraceUnreadable'
+export class TraceUnreadable extends Data.TaggedError('TraceUnreadable')<{ readonly message: string }> {
   constructor(path: string, line: number, got: string) {
-    super(
-      `${path} line ${line}: expected timestamp_ms,input_tokens,output_tokens as whole numbers of at least 0, got ${JSON.stringify(got)}`,
-    )
-    this.name = 'TraceUnreadable'
+    super({
+      message: `${path} line ${line}: expected timestamp_ms,input_tokens,output_tokens as whole numbers of at least 0, got ${JSON.stringify(got)}`,
+    })
   }
 }
 

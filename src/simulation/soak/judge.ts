@@ -34,14 +34,15 @@ export class Judge {
     const dispatchesAgain = this.#dispatchesAgain.get(scope) === true
     for (const { callId, verdict, dispatched = false } of decisions) {
       const standing = this.#standing(scope, callId)
-      if (dispatched) this.#sent(scope, callId)
-      if (verdict !== 'defer' && verdict !== 'release') continue
       // A call that was under way goes back to its place, which may come up in the same breath.
       const settled = event.type === 'call.settled' && event.callId === callId
       const recovered = event.type === 'host.recovered' && dispatchesAgain
-      if (!standing.under || !(settled || recovered)) continue
-      standing.returned += 1
-      standing.under = false
+      const returns = (verdict === 'defer' || verdict === 'release') && (settled || recovered)
+      if (standing.under && returns) {
+        standing.returned += 1
+        standing.under = false
+      }
+      if (dispatched) this.#sent(scope, callId)
     }
   }
 

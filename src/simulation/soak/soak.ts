@@ -6,8 +6,10 @@
 import { HashMap } from 'effect'
 import type { ScopeContext } from '../../../machines/index.ts'
 import { LaneHost, type LaneScope } from '../../host/host.ts'
+import { kernelOf } from '../../host/internal.ts'
 import { Kernel } from '../../host/kernel.ts'
 import { scopeName } from '../../host/scope-name.ts'
+import type { ScopeRunner } from '../../host/scope-runner.ts'
 import { InvariantBroken } from '../witness.ts'
 import { Client } from './client.ts'
 import { type Draw, drawFrom } from './draw.ts'
@@ -84,7 +86,7 @@ export class Soak {
       await turn()
     }
     this.#check()
-    this.#ledger.agreesWith(this.#host?.kernel.runners.values() ?? [])
+    this.#ledger.agreesWith(this.#runners())
     this.#ledger.finish()
     const dispatches = this.#parts.map(({ upstream }) => upstream.provider.totals())
     return {
@@ -188,12 +190,12 @@ export class Soak {
   #operate(name: string, draw: Draw): void {
     this.#machine.after(draw.whole(1_000, 40_000), () => {
       if (this.#machine.timeline.now() > startMs + faultyMs) {
-        this.#host?.kernel.scope(name).tell({ type: 'foreground.changed', active: false })
+        this.#kernel()?.scope(name).tell({ type: 'foreground.changed', active: false })
         return
       }
       this.#operate(name, draw)
       const [what, pick, active] = [draw.whole(0, 4), draw.chance(), draw.odds(0.3)]
-      const runner = this.#host?.kernel.runners.get(name)
+      const runner = this.#kernel()?.runners.get(name)
       if (runner === undefined) return
       const pending =
         this.#parts.find((part) => part.name === name)?.clients.map(({ plan }) => plan.name) ?? []
@@ -201,19 +203,27 @@ export class Soak {
       if (what === 0) runner.tell({ type: 'foreground.changed', active })
       else if (what === 1) runner.tell({ type: 'call.promoted', callId })
       else if (what === 2) runner.tell({ type: 'wait.released' })
-      else void this.#host?.kernel.checkpoint(runner)
+      else void this.#kernel()?.checkpoint(runner)
     })
+  }
+
+  #kernel(): Kernel | null {
+    return this.#host === null ? null : kernelOf(this.#host)
+  }
+
+  #runners(): ReadonlyArray<ScopeRunner> {
+    return [...(this.#kernel()?.runners.values() ?? [])]
   }
 
   #check(): void {
     if (this.#ledger.broken !== null) throw this.#ledger.broken
-    for (const { actor } of this.#host?.kernel.runners.values() ?? []) {
+    for (const { actor } of this.#runners()) {
       const { status, error } = actor.getSnapshot() as { readonly status: string; readonly error?: unknown }
       if (status === 'error') throw error
     }
     // Cheap checks are made with every entry; whole snapshots are compared now and then.
-    if (this.#host !== null && this.#host.kernel.failure === null && this.#draw.odds(snapshotOdds)) {
-      this.#ledger.agreesWith(this.#host.kernel.runners.values())
+    if (this.#kernel()?.failure === null && this.#draw.odds(snapshotOdds)) {
+      this.#ledger.agreesWith(this.#runners())
     }
   }
 

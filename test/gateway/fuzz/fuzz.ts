@@ -1,10 +1,12 @@
 /** Random clients and random upstreams for a while; then everything has to be as if nobody had been there. */
+
 import { once } from 'node:events'
 import { hostSource, makeInspector } from '../../../inspector/server.ts'
 import { parseConfig } from '../../../src/gateway/config.ts'
 import type { Counters } from '../../../src/gateway/counters.ts'
 import { type Gateway, startGateway } from '../../../src/gateway/gateway.ts'
 import { type LaneHost, openHost } from '../../../src/host/host.ts'
+import { kernelOf } from '../../../src/host/internal.ts'
 import { seededRandom } from '../../../src/simulation/random.ts'
 import { bytesOf, inputs, types } from '../differential/corpus.ts'
 import { head, open } from '../raw.ts'
@@ -84,7 +86,10 @@ const leftIn = async (gateway: Gateway, host: LaneHost): Promise<Record<string, 
   const { heldBytes, keptPlaces, liveCalls } = lanes.gateway
   const sum = (of: 'inFlight' | 'waiting') =>
     host.status().reduce((total, { primary, auxiliary }) => total + primary[of] + auxiliary[of], 0)
-  const permits = [...host.kernel.runners.values()].reduce((total, { openPermits }) => total + openPermits, 0)
+  const permits = [...kernelOf(host).runners.values()].reduce(
+    (total, { openPermits }) => total + openPermits,
+    0,
+  )
   return { heldBytes, keptPlaces, liveCalls, inFlight: sum('inFlight'), waiting: sum('waiting'), permits }
 }
 

@@ -1,4 +1,5 @@
 /** Which scopes are remembered: those whose keys a provider has accepted, and not more than there may be. */
+
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,6 +7,7 @@ import { expect, it, onTestFinished, vi } from 'vitest'
 import { parseConfig } from '../../../src/gateway/config.ts'
 import { startGateway } from '../../../src/gateway/gateway.ts'
 import { openHost } from '../../../src/host/host.ts'
+import { kernelOf } from '../../../src/host/internal.ts'
 import { run } from '../../cli/program.ts'
 import {
   answerJson,
@@ -56,7 +58,7 @@ it.each([401, 403])(
       expect(await remembered(setting)).toEqual({ remembered: 1, dropped: 0, refused: 10 }),
     )
     expect(setting.host.status().length).toBe(1)
-    expect((await setting.host.kernel.journal.scopes()).length).toBe(1)
+    expect((await kernelOf(setting.host).journal.scopes()).length).toBe(1)
     expect((await use(setting, upstream, 'another')).status).toBe(200)
   },
 )
@@ -138,7 +140,7 @@ it('those of an earlier run count, and give way as well; journal scopes lists an
   const answer = fetch(`${gateway.url}/scripted/v1/messages`, { method: 'POST', body: JSON.stringify(call) })
   answerJson(await upstream.next())
   expect((await answer).status).toBe(200)
-  await vi.waitFor(async () => expect((await host.kernel.journal.scopes()).length).toBe(2))
+  await vi.waitFor(async () => expect((await kernelOf(host).journal.scopes()).length).toBe(2))
   await gateway.close()
   await host.close()
 })

@@ -1,8 +1,10 @@
 /** What an answer does: to counters, to the budget, to the wait of the scope and to the pace of a class. */
+import { HashMap } from 'effect'
 import { describe, expect, it } from 'vitest'
 import { defaultPolicy, type EvidenceKind, type Outcome } from '../../../machines/index.ts'
+import { encodeScope } from '../../../machines/snapshot/codec.ts'
 import type { Counters } from '../../../machines/state/context.ts'
-import { refusalOf, Story } from '../story.ts'
+import { blankCall, refusalOf, Story } from '../story.ts'
 
 const running = (policy = {}): Story => {
   const story = new Story({ capacity: 4, reserve: 0, ...policy })
@@ -271,5 +273,95 @@ describe('an acceptance', () => {
     story.accept('b')
     story.settle('c', 'failed')
     expect(story.context.pacing.background_ingestion?.out).toBe(1)
+  })
+})
+
+describe('a call that goes back to its place', () => {
+  const over = { capacity: 1, reserve: 0, pacingBaseMs: 100, pacingMaxMs: 100, unclaimedExpiryMs: 5_000 }
+  const refuse = (story: Story, owner?: 'sends' | 'away' | 'left') =>
+    story.tell({
+      type: 'call.settled',
+      callId: 'a',
+      outcome: 'throttled',
+      evidence: refusalOf('overloaded'),
+      ...(owner === undefined ? {} : { owner }),
+    })
+  const refused = (owner?: 'sends' | 'away' | 'left'): Story => {
+    const story = new Story(over)
+    story.auxiliary('a')
+    refuse(story, owner)
+    return story
+  }
+
+  it('is dispatched by its next grant where its owner sends', () => {
+    const story = refused('sends')
+    story.pass(1_000)
+    expect(story.running).toEqual(['a'])
+    expect(HashMap.getUnsafe(story.context.inFlight, 'a').stage).toBe('dispatched')
+  })
+
+  it('is granted and not yet dispatched where nothing is said of its owner', () => {
+    const story = refused()
+    story.pass(1_000)
+    expect(HashMap.getUnsafe(story.context.inFlight, 'a').stage).toBe('admitted')
+  })
+
+  it('is granted nothing while its owner is away, and is granted when it asks again', () => {
+    const story = refused('away')
+    story.pass(4_000)
+    expect([story.running, story.waiting]).toEqual([[], ['a']])
+    expect(story.auxiliary('a')).toEqual(['release a: open'])
+  })
+
+  it('expires when its owner stays away', () => {
+    const story = refused('away')
+    story.pass(6_000)
+    expect([story.running, story.waiting]).toEqual([[], []])
+    expect(story.context.counters.expired).toBe(1)
+  })
+
+  it('ends instead where its owner has left, refused or preempted', () => {
+    expect(refused('left').waiting).toEqual([])
+    const story = new Story({ capacity: 2, reserve: 1, inFlight: 'cancel' })
+    story.auxiliary('a')
+    story.primary('p')
+    story.tell({ type: 'call.settled', callId: 'a', outcome: 'cancelled', owner: 'left' })
+    expect([story.waiting, story.running]).toEqual([[], ['p']])
+    expect(story.auxiliary('a')).toEqual(['reject a: already-settled'])
+  })
+
+  it('is not settled by a late word on its permit of before', () => {
+    const story = refused('sends')
+    story.pass(1_000)
+    story.tell({ type: 'call.settled', callId: 'a', outcome: 'cancelled', late: true })
+    expect(story.running).toEqual(['a'])
+    expect(story.context.counters.lateSettlements).toBe(1)
+  })
+
+  it('is the same scope after a restart, owner away or sending', () => {
+    for (const owner of ['sends', 'away'] as const) {
+      const story = refused(owner)
+      const next = story.restarted()
+      expect(JSON.stringify(encodeScope(next.context))).toBe(JSON.stringify(encodeScope(story.context)))
+      expect(next.waiting).toEqual(['a'])
+      for (const one of [story, next]) one.pass(1_000)
+      expect(next.running).toEqual(story.running)
+    }
+  })
+})
+
+describe('a host that closes', () => {
+  it('sends nothing any more: what is granted from then on, or was not handed over, is not dispatched', () => {
+    const story = new Story({ capacity: 1, reserve: 0 })
+    const ask = (id: string) =>
+      story.tell({ type: 'call.submitted', call: { ...blankCall, id }, dispatchAtOnce: true })
+    ask('unused')
+    ask('waits')
+    story.tell({ type: 'host.closing', unused: ['unused', 'unknown'] })
+    expect(HashMap.getUnsafe(story.context.inFlight, 'unused').stage).toBe('admitted')
+    story.withdraw('unused')
+    expect(HashMap.getUnsafe(story.context.inFlight, 'waits').stage).toBe('admitted')
+    story.tell({ type: 'host.recovered' })
+    expect([story.waiting, story.running]).toEqual([['waits'], []])
   })
 })

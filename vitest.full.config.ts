@@ -1,0 +1,14 @@
+import { defineConfig } from 'vitest/config'
+
+/** The long proofs, one file at a time: they start processes, fill disks and measure. */
+export default defineConfig({
+  resolve: { conditions: ['source'] },
+  ssr: { resolve: { conditions: ['source'] } },
+  test: {
+    environment: 'node',
+    include: ['test/**/*.long.test.ts'],
+    maxWorkers: 1,
+    testTimeout: 20 * 60_000,
+    hookTimeout: 5 * 60_000,
+  },
+})
