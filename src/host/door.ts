@@ -151,7 +151,7 @@ export const providerLimits = (stated: unknown): Cleaned<ReadonlyArray<LimitRead
   }, [])
 
 /** What the driver of a call made of a provider's answer. The outcome counts, whatever the answer said of numbers. */
-export const providerSettlement = ({ outcome, usage, evidence }: Settlement): Cleaned<Settlement> => {
+export const providerSettlement = ({ outcome, usage, evidence, cause }: Settlement): Cleaned<Settlement> => {
   const [used, said] = [providerUsage(usage), providerEvidence(evidence)]
   // A refusal that says nothing to go by is a failure.
   const isEmpty = outcome === 'throttled' && evidence !== undefined && said.value === null
@@ -159,6 +159,7 @@ export const providerSettlement = ({ outcome, usage, evidence }: Settlement): Cl
     outcome: isEmpty ? 'failed' : outcome,
     ...(used.value === null ? {} : { usage: used.value }),
     ...(said.value === null ? {} : { evidence: said.value }),
+    ...(cause === undefined ? {} : { cause }),
   }
   return { value, corrections: used.corrections + said.corrections }
 }
