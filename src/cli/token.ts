@@ -5,7 +5,7 @@ import { attempt, CliFailure } from './failure.ts'
 import { journalFlag, jsonFlag } from './flags.ts'
 
 const pathOf = Effect.fn(function* (journal: Option.Option<string>) {
-  const { defaultJournal } = yield* attempt(() => import('../gateway/config.ts'))
+  const { defaultJournal } = yield* attempt(() => import('../gateway/config/config.ts'))
   const { tokensPathOf } = yield* attempt(() => import('../gateway/entrance/tokens.ts'))
   const path = tokensPathOf(Option.getOrElse(journal, () => defaultJournal))
   if (path !== null) return path

@@ -1,7 +1,7 @@
 /** A response that passes on as it is, and tells when its body has ended, broken or been dropped. */
 import type { BodyReading } from '../gateway/answers/body-reading.ts'
 import { makeBodyReader } from '../gateway/answers/reader.ts'
-import type { AnswerHead } from '../gateway/transport.ts'
+import type { AnswerHead } from '../gateway/passage/transport.ts'
 
 /** How the body of an answer ended: `truncated` is one that ended cleanly, and without its own end. */
 export type BodyEnd = 'complete' | 'truncated' | 'dropped' | 'broken'

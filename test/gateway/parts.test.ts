@@ -2,13 +2,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { InvalidInput } from '../../machines/index.ts'
-import { parseConfig, policyFinder } from '../../src/gateway/config.ts'
+import { EventBoundary, overloadEvent } from '../../src/gateway/answers/wire.ts'
+import { parseConfig, policyFinder } from '../../src/gateway/config/config.ts'
+import { makeRouter } from '../../src/gateway/config/upstreams.ts'
 import { climbs, type Target, targetOf } from '../../src/gateway/entrance/target.ts'
-import { makeBytesEstimator } from '../../src/gateway/estimator.ts'
-import { answerFields, requestFields } from '../../src/gateway/forward-headers.ts'
-import { modelIn, modelOf } from '../../src/gateway/model-of.ts'
-import { makeRouter } from '../../src/gateway/upstreams.ts'
-import { EventBoundary, overloadEvent } from '../../src/gateway/wire.ts'
+import { makeBytesEstimator } from '../../src/gateway/identity/estimator.ts'
+import { modelIn, modelOf } from '../../src/gateway/identity/model-of.ts'
+import { answerFields, requestFields } from '../../src/gateway/passage/forward-headers.ts'
 
 describe('the model of a request', () => {
   it.each([

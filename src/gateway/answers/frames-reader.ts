@@ -1,6 +1,6 @@
 /** Reads Amazon's binary event stream, as Bedrock answers `converse-stream` and `invoke-with-response-stream`. */
 import { classify, readUsage } from '../../evidence/index.ts'
-import type { AnswerHead } from '../transport.ts'
+import type { AnswerHead } from '../passage/transport.ts'
 import { type BodyReader, type BodyReading, nothingRead, plainUsage } from './body-reading.ts'
 
 /** A longer frame is not read, bytes. Amazon's own bound is 24 MB for all kinds of streams; those of text are small. */

@@ -1,7 +1,7 @@
 /** Reads an answer that is one JSON text, of any length: its errors and its usage. */
 import type { Evidence, Usage } from '../../../machines/index.ts'
 import { classify, errorsIn, readUsage, usageAround } from '../../evidence/index.ts'
-import type { AnswerHead } from '../transport.ts'
+import type { AnswerHead } from '../passage/transport.ts'
 import { type BodyReader, type BodyReading, nothingRead, plainUsage } from './body-reading.ts'
 
 /** Up to this length an answer is parsed whole, bytes. */

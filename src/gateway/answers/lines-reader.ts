@@ -1,6 +1,6 @@
 /** Reads an answer of one JSON object a line (NDJSON), as Ollama streams it. */
 import { classify, errorsIn, readUsage, usageOf } from '../../evidence/index.ts'
-import type { AnswerHead } from '../transport.ts'
+import type { AnswerHead } from '../passage/transport.ts'
 import { type BodyReader, type BodyReading, nothingRead, plainUsage } from './body-reading.ts'
 
 /** A longer line is not read, bytes. */

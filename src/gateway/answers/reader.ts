@@ -1,6 +1,6 @@
 /** The reader of a successful answer, by what its head says that it is. */
 import { makeStreamReader } from '../../evidence/index.ts'
-import type { AnswerHead } from '../transport.ts'
+import type { AnswerHead } from '../passage/transport.ts'
 import { type BodyReader, nothingRead, plainUsage } from './body-reading.ts'
 import { decodedReader, isEncoded } from './decoding.ts'
 import { makeFramesReader } from './frames-reader.ts'

@@ -1,6 +1,6 @@
 /** Stands before every face of the gateway: by what name, from which page and with which token a request comes. */
 import type { IncomingMessage } from 'node:http'
-import type { Problem } from '../problem.ts'
+import type { Problem } from '../problem/problem.ts'
 import { targetOf } from './target.ts'
 import type { Token, TokenBook } from './tokens.ts'
 import { isLoopback, type Refusal, type Visitors } from './visitors.ts'

@@ -6,8 +6,8 @@ import {
   priorityClasses,
   priorityRanks,
 } from '../../../machines/index.ts'
-import type { CallHeaders } from '../call-headers.ts'
-import type { FieldProblem } from '../field-problem.ts'
+import type { FieldProblem } from '../problem/field-problem.ts'
+import type { CallHeaders } from './call-headers.ts'
 import type { Token } from './tokens.ts'
 
 const defaultClass: PriorityClass = 'orchestration'

@@ -1,7 +1,7 @@
 /** Bodies are counted from their first byte to the moment from which they cannot be sent again, and echoed in part only. */
 import { once } from 'node:events'
 import { describe, expect, it, vi } from 'vitest'
-import { HeldBytes } from '../../../src/gateway/body.ts'
+import { HeldBytes } from '../../../src/gateway/passage/body.ts'
 import { head, open, raw } from '../raw.ts'
 import { answerJson, call, event, post, type Setting, startSetting, startUpstream } from '../setting.ts'
 
@@ -144,7 +144,7 @@ describe('what a request said', () => {
 
   it('is said back in part only to the operator too', async () => {
     const setting = await startSetting()
-    const { operatorToken } = await import('../../../src/gateway/operator.ts')
+    const { operatorToken } = await import('../../../src/gateway/entrance/operator.ts')
     const { secret } = await import('../setting.ts')
     for (let n = 0; n < 60; n += 1) setting.host.scope(`worker-${n}-${'x'.repeat(500)}`)
     const answer = await fetch(`${setting.gateway.url}/lanes/release`, {

@@ -2,8 +2,8 @@
 
 import { once } from 'node:events'
 import { hostSource, makeInspector } from '../../../inspector/server.ts'
-import { parseConfig } from '../../../src/gateway/config.ts'
-import type { Counters } from '../../../src/gateway/counters.ts'
+import { parseConfig } from '../../../src/gateway/config/config.ts'
+import type { Counters } from '../../../src/gateway/config/counters.ts'
 import { type Gateway, startGateway } from '../../../src/gateway/gateway.ts'
 import { type LaneHost, openHost } from '../../../src/host/host.ts'
 import { kernelOf } from '../../../src/host/internal.ts'
