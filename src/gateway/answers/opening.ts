@@ -11,21 +11,35 @@ const mostHeldBytes = 65_536
 /** `pass`: it is an answer. `hold`: nobody can say yet. */
 export type Opening = 'pass' | 'hold'
 
-const first = (bytes: Buffer): number | undefined => bytes.find((byte) => byte > 0x20)
+/** What of an answer has come and is held. */
+export interface HeldStart {
+  readonly bytes: number
+  /** Its first chunk. */
+  readonly first: Buffer
+  /** All of it in one piece: made only where it has to be looked through. */
+  readonly whole: () => Buffer
+}
+
+const firstLetter = (bytes: Buffer): number | undefined => bytes.find((byte) => byte > 0x20)
 const openBrace = 0x7b
 const openBracket = 0x5b
 const colon = 0x3a
 
-/** What to do with an answer of which `head` has come so far. */
-export const openingOf = (kind: BodyKind, reader: BodyReader, isEncoded: boolean, head: Buffer): Opening => {
-  if (head.length > mostHeldBytes || kind === 'other') return 'pass'
-  const byte = isEncoded ? undefined : first(head)
+/** What to do with an answer of which `start` has come so far. */
+export const openingOf = (
+  kind: BodyKind,
+  reader: BodyReader,
+  isEncoded: boolean,
+  start: HeldStart,
+): Opening => {
+  if (start.bytes > mostHeldBytes || kind === 'other') return 'pass'
+  const byte = isEncoded ? undefined : firstLetter(start.first)
   // Blanks keep a connection alive while the model works, and comments do: the client should see them.
   if (!isEncoded && (byte === undefined || (kind === 'events' && byte === colon))) return 'pass'
   switch (kind) {
     case 'json':
       if (isEncoded || byte === openBrace) return 'hold'
-      return byte === openBracket && !hasElement(head) ? 'hold' : 'pass'
+      return byte === openBracket && !hasElement(start.whole()) ? 'hold' : 'pass'
     default:
       // What is encoded is read a moment later than it comes; a stream must not wait for that.
       return isEncoded || reader.begun ? 'pass' : 'hold'

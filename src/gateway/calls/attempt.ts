@@ -152,17 +152,20 @@ export class Attempt implements AnswerListener {
     this.#heldBytes += chunk.length
     const reader = this.#reader as BodyReader
     if (this.#kind !== 'json') reader.push(chunk)
-    const head = this.#held.length === 1 ? chunk : Buffer.concat(this.#held)
+    const whole = (): Buffer => Buffer.concat(this.#held)
     const { evidence } = reader.reading()
     if (evidence !== null && evidence.kind !== 'not-capacity') {
       this.#mode = 'holding'
       this.#cancelHold = this.#clock.after(refusalEndsMs, () => this.#refuse())
       return true
     }
-    if (openingOf(this.#kind, reader, this.#isEncoded, head) === 'hold') return true
-    const refusal =
-      this.#kind === 'json' ? (this.#refusalIn(head) ?? this.#refusalIn(this.#closed(head))) : null
-    if (refusal !== null) this.#mode = 'holding'
+    const start = { bytes: this.#heldBytes, first: this.#held[0] as Buffer, whole }
+    if (openingOf(this.#kind, reader, this.#isEncoded, start) === 'hold') return true
+    if (
+      this.#kind === 'json' &&
+      (this.#refusalIn(whole()) ?? this.#refusalIn(this.#closed(whole()))) !== null
+    )
+      this.#mode = 'holding'
     else this.#begin(this.#kind === 'json')
     return this.#mode === 'holding' || this.#isFlowing
   }
