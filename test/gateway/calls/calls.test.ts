@@ -141,6 +141,31 @@ describe('a request that never left this machine', () => {
   })
 })
 
+it('a connection that nobody uses is closed from this side, before a server would close it', async () => {
+  const closed: Array<number> = []
+  const server = createServer((socket) => {
+    const from = performance.now()
+    socket.on('error', () => {})
+    socket.on('end', () => closed.push(performance.now() - from))
+    socket.on('data', () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}'))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as { port: number }
+  const transport = makeTransport({ idleMs: 100 })
+  const request = { method: 'GET', path: '/', headers: [], body: null, headTimeoutMs: 0 }
+  await new Promise<void>((resolve, reject) => {
+    const deaf = { interim: () => {}, head: () => {}, bytes: () => true }
+    transport.send(
+      { ...request, origin: `http://127.0.0.1:${port}` },
+      { ...deaf, end: () => resolve(), failed: reject },
+    )
+  })
+  await vi.waitFor(() => expect(closed.length).toBe(1), { timeout: 4_000 })
+  await transport.close()
+})
+
 describe('a client that waits in the queue', () => {
   it('hears an interim answer every 15 s, and its answer as if there had been none', async () => {
     const upstream = await startUpstream()
