@@ -74,7 +74,7 @@ export class Api {
   }
 
   async #answer(path: string, query: URLSearchParams): Promise<Answer> {
-    const { history } = this.#source
+    const { history, explain } = this.#source
     switch (path) {
       case 'scopes':
         return answer(200, await this.#scopes(query))
@@ -93,8 +93,9 @@ export class Api {
         return answer(200, await history.stateAt(required(query, 'scope'), momentOf(query)))
       case 'explain': {
         const callId = required(query, 'call')
-        const untilAt = query.has('at') ? wholeNumber(query, 'at') : undefined
-        return found(await history.explain(callId, untilAt), `call ${callId}`)
+        const at = query.has('at') ? wholeNumber(query, 'at') : null
+        const told = at === null ? explain(callId) : history.explain(callId, { nowMs: at, untilAt: at })
+        return found(await told, `call ${callId}`)
       }
       default:
         return problem(404, 'no such question')
@@ -103,8 +104,9 @@ export class Api {
 
   async #scopes(query: URLSearchParams): Promise<ScopesAnswer> {
     const { live, history, rows, now } = this.#source
-    const scopes = query.has('at') ? await history.rowsAt({ at: wholeNumber(query, 'at') }) : await rows()
-    return { live, actions: this.mayAct, now: now(), scopes }
+    const at = query.has('at') ? wholeNumber(query, 'at') : null
+    const scopes = at === null ? await rows() : await history.rowsAt({ at })
+    return { live, actions: this.mayAct, now: at ?? now(), scopes }
   }
 
   /** Carries out a POST of `path` below `/api/actions/`. */

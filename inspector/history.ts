@@ -3,6 +3,7 @@ import { Data } from 'effect'
 import { encodeScope } from '../machines/snapshot/codec.ts'
 import { explainFrom } from '../src/host/explain.ts'
 import { Replayed, readRecord } from '../src/host/recovery.ts'
+import { scopeFacts } from '../src/host/scope-facts.ts'
 import type { Checkpoint, Journal } from '../src/journal/journal.ts'
 import { entryFrame } from './projection.ts'
 import type {
@@ -13,7 +14,6 @@ import type {
   ScopeRow,
   StateAnswer,
 } from './protocol.ts'
-import { scopeRow } from './row.ts'
 
 export type ReadableJournal = Pick<Journal, 'read' | 'checkpoints'>
 
@@ -43,6 +43,7 @@ export class History {
   readonly #path: string
   readonly #extents = new Map<string, Extent>()
   #indexedThrough = 0
+  #newestAt = 0
   /** Below this, entries may be missing on purpose: only a checkpoint above it can be replayed from. */
   #gapThrough = 0
   #indexing: Promise<void> = Promise.resolve()
@@ -63,6 +64,11 @@ export class History {
   async lastPosition(): Promise<number> {
     await this.#index()
     return this.#indexedThrough
+  }
+
+  /** Time of the newest entry that was looked at, of any scope, epoch milliseconds; 0 before the first. */
+  get newestAt(): number {
+    return this.#newestAt
   }
 
   /** Entries in order, at most `limit`; those of one scope when it is named. */
@@ -107,7 +113,7 @@ export class History {
         throw error
       })
       if (replayed === null || replayed.position === 0) continue
-      rows.push(scopeRow(replayed.context, replayed.position))
+      rows.push({ position: replayed.position, facts: scopeFacts(replayed.context) })
     }
     return rows
   }
@@ -129,11 +135,15 @@ export class History {
   }
 
   /** Why a call waits or what became of it, in the words of `rightofway explain`; null when nobody knows it. */
-  explain(callId: string, untilAt?: number): Promise<ExplainAnswer | null> {
+  explain(
+    callId: string,
+    { nowMs, untilAt }: { readonly nowMs: number; readonly untilAt?: number },
+  ): Promise<ExplainAnswer | null> {
     const read: Journal['read'] = (query) =>
       this.#journal.read(untilAt === undefined ? query : { ...query, untilAt })
     // It reads, and nothing else.
-    return explainFrom({ ...this.#journal, read } as Journal, this.#path, callId)
+    const stateOf = async (scope: string) => (await this.#replay(scope, { at: nowMs })).context
+    return explainFrom({ read }, this.#path, callId, { stateOf, nowMs })
   }
 
   async #stateOrNull(scope: string, position: number): Promise<StateAnswer | null> {
@@ -184,6 +194,7 @@ export class History {
       for (const { scope, position, at } of batch) {
         if (position > this.#indexedThrough + 1) this.#gapThrough = position - 1
         this.#indexedThrough = position
+        this.#newestAt = Math.max(this.#newestAt, at)
         const extent = this.#extents.get(scope) ?? { count: 0, lastPosition: 0, lastAt: 0, marks: [] }
         this.#extents.set(scope, extent)
         if (extent.count % markEvery === 0) extent.marks.push(extent.lastPosition)

@@ -2,8 +2,9 @@
  * What travels from a host to a page: JSON frames of ids, names, counts, times, verdicts and
  * reasons (`projection.ts` copies every field by name). Pure: the page imports it as well.
  */
-import type { Decision, ScopeContext, ScopeEvent } from '../machines/index.ts'
+import type { Decision, ScopeEvent } from '../machines/index.ts'
 import type { EncodedScope } from '../machines/snapshot/encoded.ts'
+import type { ScopeFacts } from '../src/host/status.ts'
 import type { Chart } from './chart.ts'
 
 /** One journal entry: an event of one scope and what it decided. Its time is the event's. */
@@ -15,58 +16,11 @@ export interface EntryFrame {
   readonly decisions: ReadonlyArray<Decision>
 }
 
-export interface LaneRow {
-  readonly waiting: number
-  readonly inFlight: number
-  /** Age of the call that has waited longest, milliseconds; null when none waits. */
-  readonly longestWaitMs: number | null
-}
-
-/** One scope in the overview. */
+/** One scope in the overview: `statusAt` says how it stands at a moment. */
 export interface ScopeRow {
-  readonly scope: string
-  readonly state: ScopeContext['state']
-  /** Epoch milliseconds of its newest event. */
-  readonly at: number
   /** Of its newest entry; 0 before the first. */
   readonly position: number
-  readonly auxiliaryGate: 'open' | 'closed' | 'metered'
-  readonly primary: LaneRow
-  readonly auxiliary: LaneRow
-  readonly capacity: number
-  readonly wait: { readonly untilMs: number; readonly kind: string } | null
-  /** Input tokens dispatched in the last minute. */
-  readonly recentInputTokens: number
-  readonly ceiling: Ceiling
-  readonly counters: ScopeContext['counters']
-  readonly alarms: ReadonlyArray<Alarm>
-}
-
-/** What is known of the provider's ceiling, input tokens per minute. */
-export interface Ceiling {
-  /** Most that was ever accepted within a minute: it is at least this. */
-  readonly acceptedTokens: number
-  /** The last minute's use plus the call that was refused: it was below this. Null when no refusal still counts. */
-  readonly refusedTokens: number | null
-  /** What the provider stated with that refusal. */
-  readonly statedTokens: number | null
-  /** What the policy declares or headers showed. */
-  readonly limitTokens: number | null
-}
-
-export type AlarmKind =
-  | 'provider-wait'
-  | 'primary-waits'
-  | 'auxiliary-starves'
-  | 'backing-off'
-  | 'outcomes-unknown'
-  | 'calls-expired'
-  | 'calls-rejected'
-
-export interface Alarm {
-  readonly kind: AlarmKind
-  /** Milliseconds for a wait, a count for the rest. */
-  readonly amount: number
+  readonly facts: ScopeFacts
 }
 
 /** One step of any XState 5 actor that streams in. Names and ids; never a context, an event's payload or an output. */
@@ -109,6 +63,8 @@ export type Frame =
       readonly live: boolean
       readonly actions: boolean
     }
+  /** The host's clock, epoch milliseconds, now and then: a page reckons ages by it and not by its own. */
+  | { readonly kind: 'clock'; readonly nowMs: number }
   | { readonly kind: 'entries'; readonly entries: ReadonlyArray<EntryFrame> }
   | { readonly kind: 'scopes'; readonly rows: ReadonlyArray<ScopeRow> }
   | { readonly kind: 'actors'; readonly actors: ReadonlyArray<ActorFrame> }
@@ -119,7 +75,7 @@ export type Frame =
 export interface ScopesAnswer {
   readonly live: boolean
   readonly actions: boolean
-  /** Epoch milliseconds by the host's clock. */
+  /** Epoch milliseconds by the host's clock, or the moment that was asked for; of a file that nobody writes the time of its newest entry. */
   readonly now: number
   readonly scopes: ReadonlyArray<ScopeRow>
 }

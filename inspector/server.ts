@@ -14,7 +14,7 @@ import { Guard, type Refusal, securityHeaders } from './guard.ts'
 import type { Frame } from './protocol.ts'
 import { AppSocket } from './socket.ts'
 import { hostSource, type InspectorSource, journalSource } from './source.ts'
-import { Viewers } from './viewers.ts'
+import { sseText, Viewers } from './viewers.ts'
 
 export { hostSource, type InspectorSource, journalSource } from './source.ts'
 export { type StatelyStream, streamToStately } from './stately.ts'
@@ -78,7 +78,7 @@ class Desk implements Inspector {
     this.#guard = new Guard(allowedHosts)
     this.#assets = readAssets(pageFolder)
     this.#viewers = new Viewers({ rows: source.rowsNow, ...(ringSize === undefined ? {} : { ringSize }) })
-    this.#apps = new AppSocket((frame) => this.#viewers.actor(frame), source.now, this.#entrance)
+    this.#apps = new AppSocket((frame) => this.#viewers.actor(frame), Date.now, this.#entrance)
     this.#stopObserving = source.observe((entry) => this.#viewers.entry(entry))
   }
 
@@ -193,7 +193,8 @@ class Desk implements Inspector {
       { kind: 'actors', actors: this.#apps.actors },
     ])
     this.#feeds.add(response)
-    const heartbeat = setInterval(() => response.writableNeedDrain || response.write(': \n\n'), heartbeatMs)
+    const tick = () => sseText({ kind: 'clock', nowMs: this.#source.now() })
+    const heartbeat = setInterval(() => response.writableNeedDrain || response.write(tick()), heartbeatMs)
     heartbeat.unref()
     response.on('drain', viewer.resume)
     response.on('error', () => {})

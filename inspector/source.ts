@@ -1,11 +1,12 @@
 /** What the inspector looks at: a host that runs, or a file that was recorded. */
 import { parsePolicy } from '../machines/index.ts'
+import { explainCall } from '../src/host/explain.ts'
 import type { LaneHost } from '../src/host/host.ts'
 import { kernelOf } from '../src/host/internal.ts'
+import { scopeFacts } from '../src/host/scope-facts.ts'
 import { openSqliteReader } from '../src/journal/reader.ts'
 import { History } from './history.ts'
-import type { EntryFrame, ScopeRow } from './protocol.ts'
-import { scopeRow } from './row.ts'
+import type { EntryFrame, ExplainAnswer, ScopeRow } from './protocol.ts'
 
 /** What an operator may do, when it is allowed. Each answers whether the scope is known. */
 export interface Actions {
@@ -20,12 +21,14 @@ export interface Actions {
 export interface InspectorSource {
   readonly live: boolean
   readonly history: History
-  /** Epoch milliseconds. */
+  /** The host's time, epoch milliseconds; of a file that nobody writes that of its newest entry. */
   readonly now: () => number
   /** Rows as they are now; of all scopes when none are named. */
   readonly rows: (scopes?: ReadonlySet<string>) => Promise<ReadonlyArray<ScopeRow>>
   /** The same at once, where that is possible: for the live feed. */
   readonly rowsNow: (scopes: ReadonlySet<string>) => ReadonlyArray<ScopeRow>
+  /** Why a call waits now, or what became of it; null when nobody knows it. */
+  readonly explain: (callId: string) => Promise<ExplainAnswer | null>
   /** Every entry from now on. Answers how to stop. */
   readonly observe: (observer: (entry: EntryFrame) => void) => () => void
   readonly actions: Actions | null
@@ -38,7 +41,7 @@ export const hostSource = (host: LaneHost): InspectorSource => {
   const rowsNow = (scopes?: ReadonlySet<string>): ReadonlyArray<ScopeRow> =>
     [...kernel.runners.values()]
       .filter(({ name }) => scopes === undefined || scopes.has(name))
-      .map(({ context, position }) => scopeRow(context, position))
+      .map(({ context, position }) => ({ position, facts: scopeFacts(context) }))
   const runnerOf = (scope: string) => kernel.runners.get(scope)
   return {
     live: true,
@@ -46,6 +49,7 @@ export const hostSource = (host: LaneHost): InspectorSource => {
     now: () => kernel.clock.now(),
     rows: async (scopes) => rowsNow(scopes),
     rowsNow,
+    explain: (callId) => explainCall(kernel, callId),
     observe: (observer) => kernel.observe(observer),
     actions: {
       releaseWait: (scope) => runnerOf(scope)?.tell({ type: 'wait.released' }) != null,
@@ -68,16 +72,20 @@ export const hostSource = (host: LaneHost): InspectorSource => {
 export const journalSource = async (path: string): Promise<InspectorSource> => {
   const reader = await openSqliteReader(path)
   const history = new History(reader, path)
-  const now = () => Date.now()
+  const now = () => (reader.isWritten() ? Date.now() : history.newestAt)
   return {
     live: false,
     history,
     now,
     rows: async (scopes) => {
       const rows = await history.rowsAt({ at: Number.MAX_SAFE_INTEGER })
-      return scopes === undefined ? rows : rows.filter(({ scope }) => scopes.has(scope))
+      return scopes === undefined ? rows : rows.filter(({ facts }) => scopes.has(facts.scope))
     },
     rowsNow: () => [],
+    explain: async (callId) => {
+      await history.lastPosition()
+      return history.explain(callId, { nowMs: now() })
+    },
     observe: (observer) => tail(history, observer),
     actions: null,
     close: () => reader.close(),

@@ -5,8 +5,10 @@ export type { CeilingInterval, Growth, GrowthKind } from './limits/ceiling.ts'
 export * from './model/call.ts'
 export type * from './model/decision.ts'
 export type * from './model/event.ts'
+export { checkEvent } from './model/event-check.ts'
 export * from './model/evidence.ts'
 export { InvalidInput } from './model/invalid.ts'
+export { InvariantBroken, type InvariantNumber } from './model/invariant.ts'
 export {
   adaptivePolicy,
   defaultPolicy,
@@ -18,9 +20,9 @@ export {
   type QosPolicy,
   reserveOf,
 } from './model/policy.ts'
-export { type WorstCase, worstCaseWaitMs } from './scheduling/fairness.ts'
 export { type Fit, fitOf, type NoFitReason } from './scheduling/fit-prediction.ts'
 export { waitReason } from './scheduling/wait-reason.ts'
+export { type PrimaryWorstCase, type WorstCase, worstCaseWaitMs } from './scheduling/worst-case.ts'
 export { SnapshotUnreadable } from './snapshot/codec.ts'
 export { type EncodedScope, snapshotVersion } from './snapshot/encoded.ts'
 export type { InFlight, ScopeContext, Waiting } from './state/context.ts'
@@ -28,8 +30,14 @@ export {
   advance,
   contextFrom,
   type LiveScope,
+  type PersistedScope,
+  type ProviderScope,
   providerScope,
+} from './statechart/provider-scope.ts'
+export {
   type ScopeEmitted,
   type ScopeInput,
-} from './statechart/provider-scope.ts'
+  type ScopeRefused,
+  scopeChart,
+} from './statechart/scope-chart.ts'
 export type { Arrow } from './statechart/walker.ts'

@@ -88,7 +88,7 @@ export {
   type HostOptions,
   type RunOptions,
 } from './host/service.ts'
-export type { LaneStatus, ScopeStatus } from './host/status.ts'
+export type { Alarm, AlarmKind, LaneStatus, ScopeStatus } from './host/status.ts'
 export {
   JournalCorrupt,
   JournalFailure,

@@ -12,7 +12,7 @@ export type GrantReason =
   | 'dependency'
   /** Made inside the permit of a running call, whose place it borrows. */
   | 'nested'
-  /** One attempt that tells whether the provider has recovered. */
+  /** The one call after a hold for an exhausted quota: it finds out whether there is some again, and the rest wait for it. */
   | 'probe'
   /** Lets the ceiling grow for a primary that does not fit yet. */
   | 'warm-up'
@@ -27,6 +27,7 @@ export type DeferReason =
   | 'quiet-window'
   | 'auxiliaries-in-flight'
   | 'dependencies'
+  /** Given by older versions only: a primary that made way for a quantum now waits for the places that it takes. */
   | 'fairness-quantum'
   | 'capacity-full'
   | 'reserve-kept'

@@ -5,7 +5,7 @@
 import { HashMap, Schema } from 'effect'
 import { endingsOf, rowsOf } from '../collections/ended-log.ts'
 import { fromArray, toArray } from '../collections/queue.ts'
-import { names } from '../collections/ring.ts'
+import { written } from '../collections/ring.ts'
 import { meterNames } from '../limits/budget.ts'
 import type { Ramp } from '../limits/ramp.ts'
 import { encodeQos, restoreQos } from '../limits/shed-limits.ts'
@@ -14,11 +14,18 @@ import { evidenceKinds } from '../model/evidence.ts'
 import { decodeOrThrow, InvalidInput } from '../model/invalid.ts'
 import { type Policy, restorePolicy } from '../model/policy.ts'
 import { reorderPrimaries } from '../scheduling/primary-order.ts'
-import { emptyContext, type InFlight, lookup, noCounters, type ScopeContext } from '../state/context.ts'
+import {
+  emptyContext,
+  type InFlight,
+  lookup,
+  noCounters,
+  type Principal,
+  type ScopeContext,
+} from '../state/context.ts'
 import { draftOf } from '../state/draft.ts'
-import { type EncodedScope, snapshotVersion } from './encoded.ts'
+import { type EncodedPrincipal, type EncodedScope, snapshotVersion } from './encoded.ts'
 import { decodeRamp } from './ramp-schema.ts'
-import { byGrant, restoreFlights, restorePrincipals, restoreWaiting } from './restore.ts'
+import { byGrant, restoreExpected, restoreFlights, restorePrincipals, restoreWaiting } from './restore.ts'
 import { checkInFlight, checkPairs, checkWaiting } from './rows.ts'
 
 const byKey = <T>(map: HashMap.HashMap<string, T>): Array<readonly [string, T]> =>
@@ -56,6 +63,19 @@ export const grantOrder = ({ grants, inFlight }: ScopeContext): Pick<EncodedScop
   return isKnown ? {} : { granted }
 }
 
+/** What a snapshot holds of a principal; the rest follows from its calls. */
+export const encodePrincipal = ({
+  deficitTokens,
+  turns,
+  servedAt,
+  heldFromMs,
+}: Principal): EncodedPrincipal => ({
+  deficitTokens,
+  turns,
+  servedAt,
+  heldFromMs,
+})
+
 /** The snapshot of a scope, as JSON values. O(n log n) in its calls. */
 export const encodeScope = (context: ScopeContext): EncodedScope => ({
   version: snapshotVersion,
@@ -69,14 +89,15 @@ export const encodeScope = (context: ScopeContext): EncodedScope => ({
   waiting: bySeq(HashMap.values(context.waiting)),
   inFlight: bySeq(HashMap.values(context.inFlight)),
   ...grantOrder(context),
-  principals: byKey(context.principals).map(([name, { deficitTokens, servedAt }]) => [
-    name,
-    { deficitTokens, servedAt },
-  ]),
-  ring: names(context.ring),
+  heldMs: context.heldMs,
+  principals: byKey(context.principals).map(([name, principal]) => [name, encodePrincipal(principal)]),
+  ring: written(context.ring),
+  nextPlace: context.ring.nextPlace,
   bypass: context.bypass,
   nested: byKey(context.nested).map(([id, { lent, queue }]) => [id, { lent, waiting: toArray(queue) }]),
   expected: byKey(context.expected),
+  rankServedAt: context.rankServedAt,
+  passedBefore: context.passedBefore,
   turns: byKey(context.turns),
   foregroundActive: context.foregroundActive,
   budget: ordered(meterNames, context.budget),
@@ -86,7 +107,7 @@ export const encodeScope = (context: ScopeContext): EncodedScope => ({
   phase: context.phase,
   drain: context.drain,
   primaryOwed: context.primaryOwed,
-  quantumEndedAt: context.quantumEndedAt,
+  quantumEndedHeldMs: context.quantumEndedHeldMs,
   primaryGrantedAt: context.primaryGrantedAt,
   episode: context.episode,
   ended: [[...rowsOf(context.ended.newer)], [...rowsOf(context.ended.older)]],
@@ -105,15 +126,13 @@ export class SnapshotUnreadable extends Error {
   }
 }
 
-/** Whoever has a backlog stands in the ring, once, and nobody else. */
-const checkRing = ({ principals }: Pick<ScopeContext, 'principals'>, ring: ReadonlyArray<string>): void => {
-  const backlogs = HashMap.toEntries(principals).filter(([, { waiting }]) => waiting > 0)
-  const inRing = new Set(ring)
-  const isWhole = ring.length === backlogs.length && backlogs.every(([name]) => inRing.has(name))
-  if (!isWhole)
-    throw new SnapshotUnreadable(
-      `ring: expected ${backlogs.length} principals with a backlog, got ${JSON.stringify(ring).slice(0, 80)}`,
-    )
+/** Whoever has a turn is known. */
+const checkRing = ({ principals }: Pick<ScopeContext, 'principals'>, ring: EncodedScope['ring']): void => {
+  for (const place of ring) {
+    const name = typeof place === 'string' ? place : place[0]
+    if (!HashMap.has(principals, name))
+      throw new SnapshotUnreadable(`ring: expected names of principals, got ${JSON.stringify(name)}`)
+  }
 }
 
 const HeadSchema = Schema.Struct({
@@ -183,6 +202,8 @@ const decoded = (input: unknown): ScopeContext => {
   }
   const { policy, ramp } = check(encoded)
   const blank = emptyContext(encoded.scope, policy, encoded.at)
+  // Before there was a held clock, the time of day was it.
+  const heldMs = encoded.heldMs ?? encoded.at
   const draft = draftOf({ ...blank, counters: { ...noCounters, ...encoded.counters } }, encoded.at)
   Object.assign(draft, {
     state: encoded.state,
@@ -200,13 +221,16 @@ const decoded = (input: unknown): ScopeContext => {
     phase: encoded.phase,
     drain: encoded.drain,
     primaryOwed: encoded.primaryOwed,
-    quantumEndedAt: encoded.quantumEndedAt,
+    heldMs,
+    quantumEndedHeldMs: encoded.quantumEndedHeldMs ?? encoded.quantumEndedAt ?? heldMs,
     primaryGrantedAt: encoded.primaryGrantedAt,
     episode: encoded.episode,
     refusalsByKind: encoded.refusalsByKind ?? {},
     ended: endingsOf(...encoded.ended, encoded.endedSinceMs ?? 0),
     unknown: HashMap.fromIterable(encoded.unknown ?? []),
-    expected: HashMap.fromIterable(encoded.expected),
+    expected: restoreExpected(encoded),
+    rankServedAt: encoded.rankServedAt ?? [0, 0, 0, 0],
+    passedBefore: encoded.passedBefore ?? 0,
     turns: HashMap.fromIterable(encoded.turns),
     heldTurns: encoded.turns.filter(([, turn]) => turn.betweenRounds === 'hold').length,
     nested: HashMap.fromIterable(

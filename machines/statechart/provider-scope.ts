@@ -3,156 +3,43 @@
  * cycle; the functions beside it decide. It reads no clock and arms no timer: events carry the
  * time, `wakeAt` (in `deadlines.ts`) says when the next `clock.woke` is needed.
  *
- * It can be created, spawned or invoked in any XState 5 system as it stands. Send it
- * `ScopeEvent`s and listen to its emitted `decided` events.
+ * It is actor logic of its own over `scopeChart`: it can be created, spawned, invoked, persisted and
+ * restored in any XState 5 system. Send it `ScopeEvent`s and listen to its emitted `decided` events.
+ * While an inspector is attached, XState's interpreter runs the chart, so that the inspector is
+ * shown every microstep; else the chart is walked, which comes to the same and costs less.
  */
-import { createActor, type SnapshotFrom, setup } from 'xstate'
-import type { Decision, EpisodeSummary, ScopeState } from '../model/decision.ts'
+import {
+  type ActorLogic,
+  type ActorScope,
+  type Snapshot as AnySnapshot,
+  createActor,
+  type SnapshotFrom,
+} from 'xstate'
+import type { ScopeState } from '../model/decision.ts'
 import type { ScopeEvent } from '../model/event.ts'
-import { type PolicyInput, parsePolicy } from '../model/policy.ts'
-import { decodeScope, encodeScope } from '../snapshot/codec.ts'
+import { checkEvent } from '../model/event-check.ts'
+import { InvalidInput } from '../model/invalid.ts'
+import { checked } from '../model/invariant.ts'
+import { decodeScope, encodeScope, SnapshotUnreadable } from '../snapshot/codec.ts'
 import type { EncodedScope } from '../snapshot/encoded.ts'
-import { emptyContext, type ScopeContext } from '../state/context.ts'
-import { continued, type Draft, draftOf } from '../state/draft.ts'
-import { type GuardName, guards } from './guards.ts'
-import { closeQuantum, enter, takeIn } from './step.ts'
-import { walkerOf } from './walker.ts'
-
-export interface ScopeInput {
-  /** Name of the scope. */
-  readonly scope: string
-  readonly policy?: PolicyInput
-  /** Epoch milliseconds of its creation. */
-  readonly at?: number
-}
-
-/** What one event decided, emitted once, after the state has settled. */
-export interface ScopeEmitted {
-  readonly type: 'decided'
-  /** Epoch milliseconds. */
-  readonly at: number
-  readonly decisions: ReadonlyArray<Decision>
-  /** The summary of an episode that ended; null when none did. */
-  readonly episode: EpisodeSummary | null
-}
+import type { ScopeContext } from '../state/context.ts'
+import {
+  emittedBy,
+  type ScopeEmitted,
+  type ScopeInput,
+  type ScopeRefused,
+  scopeChart,
+} from './scope-chart.ts'
+import { type Arrow, walkerOf } from './walker.ts'
 
 /**
- * The statechart's context holds the scope's in one field: XState copies a context field by field
- * for every event, and the scope's own step has done so already.
+ * What `actor.getPersistedSnapshot()` gives, and `createActor(providerScope, { snapshot })` takes: plain JSON.
+ * Stopping ends an actor and not its scope, so a stopped one is written as active.
  */
-interface MachineContext {
-  scope: ScopeContext
-}
-
-const chartGuards = Object.fromEntries(
-  Object.entries(guards).map(([name, holds]) => [
-    name,
-    ({ context }: { readonly context: MachineContext }) => holds(context.scope),
-  ]),
-) as Record<GuardName, (args: { readonly context: MachineContext }) => boolean>
-
-const typed = setup({
-  types: {
-    context: {} as MachineContext,
-    events: {} as ScopeEvent,
-    emitted: {} as ScopeEmitted,
-    input: {} as ScopeInput,
-  },
-  guards: chartGuards,
-})
-
-const change = (move: (draft: Draft) => void) =>
-  typed.assign(({ context: { scope } }) => {
-    const draft = continued(scope)
-    move(draft)
-    return { scope: draft }
-  })
-
-const entering = (state: ScopeState) => change((draft) => enter(draft, state))
-
-const machineSetup = typed.extend({
-  actions: {
-    takeIn: typed.assign(({ context: { scope }, event }) => {
-      const draft = draftOf(scope, event.at)
-      takeIn(draft, event)
-      return { scope: draft }
-    }),
-    closeQuantum: change(closeQuantum),
-  },
-})
-
-const whenPrimariesAreGone = [
-  { guard: 'primariesGoneWithBacklog', target: '#scope.auxiliaryDraining' },
-  { guard: 'primariesGone', target: '#scope.settled' },
-  { guard: 'fairnessDue', target: '#scope.auxiliaryDraining' },
-] as const
-
-export const providerScope = machineSetup.createMachine({
-  id: 'scope',
-  initial: 'idle',
-  context: ({ input }) => ({ scope: emptyContext(input.scope, parsePolicy(input.policy), input.at) }),
-  on: { '*': { actions: 'takeIn' } },
-  states: {
-    idle: {
-      description: 'No episode. The gate is open.',
-      entry: entering('idle'),
-      always: [{ guard: 'primaryWanted', target: 'primaryPending' }],
-    },
-    primaryPending: {
-      description:
-        'A primary waits for auxiliaries in flight to settle, be cancelled or be tolerated. The gate is closed.',
-      entry: entering('primaryPending'),
-      always: [...whenPrimariesAreGone, { guard: 'auxiliariesClear', target: 'quietRamp' }],
-    },
-    quietRamp: {
-      description: 'Primaries are admitted, after as much quiet as their ceiling needs. The gate is closed.',
-      initial: 'quiet',
-      always: whenPrimariesAreGone,
-      states: {
-        quiet: {
-          description: 'The head primary is known not to fit yet.',
-          entry: entering('quietRamp.quiet'),
-          always: { guard: 'quietOver', target: 'admitting' },
-        },
-        admitting: {
-          description: 'Primaries are dispatched, or wait for a place.',
-          entry: entering('quietRamp.admitting'),
-          always: [
-            { guard: 'headMustWait', target: 'quiet' },
-            { guard: 'primariesAccepted', target: 'active' },
-          ],
-        },
-        active: {
-          description: 'Every primary is being answered.',
-          entry: entering('quietRamp.active'),
-          always: { guard: 'primaryArrived', target: 'admitting' },
-        },
-      },
-    },
-    auxiliaryDraining: {
-      description: 'The backlog is released, metered, each call once.',
-      entry: entering('auxiliaryDraining'),
-      always: [
-        { guard: 'primaryDue', target: 'primaryPending', actions: 'closeQuantum' },
-        { guard: 'backlogEmpty', target: 'settled' },
-      ],
-    },
-    settled: {
-      description: 'The episode is over and summed up. The gate is open.',
-      entry: entering('settled'),
-      always: [
-        { guard: 'primaryWanted', target: 'primaryPending' },
-        { guard: 'lingerPassed', target: 'idle' },
-      ],
-    },
-  },
-})
-
-/** What `actor.getPersistedSnapshot()` gives, and `createActor(providerScope, { snapshot })` takes: plain JSON. */
-export interface PersistedScope {
-  readonly status: 'active'
-  readonly scope: EncodedScope
-}
+export type PersistedScope =
+  | { readonly status: 'active'; readonly scope: EncodedScope }
+  /** It failed: an invariant was broken, or its input was refused and it has no scope. */
+  | { readonly status: 'error'; readonly error: unknown; readonly scope: EncodedScope | null }
 
 /** What `createActor` takes as well: the scope goes on from a context that is at hand. */
 export interface LiveScope {
@@ -160,15 +47,17 @@ export interface LiveScope {
   readonly live: ScopeContext
 }
 
-type Snapshot = SnapshotFrom<typeof providerScope>
-type ActorScopeOf = Parameters<typeof providerScope.transition>[2]
+type Snapshot = SnapshotFrom<typeof scopeChart>
+type Emitted = ScopeEmitted | ScopeRefused
+type System = ActorScope<Snapshot, ScopeEvent>['system']
+type Scope = ActorScope<Snapshot, ScopeEvent, System, Emitted>
 
 /** The statechart's value of a state. */
 const stateValue = (state: ScopeState) =>
   state.startsWith('quietRamp.') ? { quietRamp: state.slice('quietRamp.'.length) } : state
 
 const snapshotIn = (scope: ScopeContext): Snapshot =>
-  providerScope.resolveState({ value: stateValue(scope.state), context: { scope } } as never)
+  scopeChart.resolveState({ value: stateValue(scope.state), context: { scope } } as never)
 
 const snapshots = new Map<ScopeState, Snapshot>()
 
@@ -180,38 +69,147 @@ const snapshotAfter = (before: Snapshot, scope: ScopeContext): Snapshot => {
   return { ...known, context: { scope } }
 }
 
+const walk = walkerOf(scopeChart)
+
 /**
  * What a scope knows after an event: the actor's transition without the actor. `taken` is told of
- * each arrow of the chart. Pure; the context that was stays as it was.
+ * each arrow of the chart. Pure; the context that was stays as it was. Throws `InvalidInput` for an
+ * event that is not a known fact with a time and well-formed fields, and `InvariantBroken`.
  */
-export const advance = walkerOf(providerScope)
-
-const interpret = providerScope.transition.bind(providerScope)
-
-/** The next snapshot. What was decided is emitted in one piece, once the state has settled. */
-const transition = (snapshot: Snapshot, event: ScopeEvent, actorScope: ActorScopeOf): Snapshot => {
-  // XState's own events: stop, and the like.
-  if (snapshot.status !== 'active' || event.type.startsWith('xstate.'))
-    return interpret(snapshot, event, actorScope)
-  const scope = advance(snapshot.context.scope, event)
-  const { at, decisions, summary } = scope
-  if (decisions.length > 0 || summary !== null) {
-    actorScope.defer(() => actorScope.emit({ type: 'decided', at, decisions, episode: summary }))
-  }
-  return snapshotAfter(snapshot, scope)
+export const advance = (
+  before: ScopeContext,
+  event: ScopeEvent,
+  taken?: (arrow: Arrow) => void,
+): ScopeContext => {
+  checkEvent(event)
+  return checked(before.scope, event.type, () => walk(before, event, taken))
 }
 
-// A statechart has no place for "after the last of all transitions", and XState's own persistence
-// copies plain objects; so these three moves of the actor logic are ours, on top of XState's.
-Object.assign(providerScope, {
+/** Thrown at XState when it reads a message for an inspector, before any inspector has seen it. */
+const isRead = Symbol('an inspector is attached')
+const probe = {
+  get type(): never {
+    throw isRead
+  },
+}
+
+/** The channel to inspectors, which XState's types leave out. */
+interface InspectedSystem {
+  readonly _sendInspectionEvent: (message: object) => void
+}
+
+/**
+ * Whether somebody inspects the actor's system. XState has no question for it, but it reads a
+ * message only when somebody does; this message ends the reading at once.
+ */
+const isInspected = (system: System): boolean => {
+  try {
+    const { _sendInspectionEvent: sendInspectionEvent } = system as unknown as InspectedSystem
+    sendInspectionEvent(probe)
+    return false
+  } catch (thrown) {
+    if (thrown === isRead) return true
+    throw thrown
+  }
+}
+
+/** Hands an emitted event to XState as its own `emit` does, so that the pure `transition()` lists it too. */
+const emit = (event: Emitted, from: Snapshot, cause: ScopeEvent, actorScope: Scope): void =>
+  actorScope.actionExecutor({
+    type: 'xstate.emit',
+    info: { context: from.context, event: cause, self: actorScope.self, system: actorScope.system } as never,
+    params: { event } as never,
+    exec: () => actorScope.defer(() => actorScope.emit(event)),
+  })
+
+/**
+ * The next snapshot. What was decided is emitted in one piece, once the state has settled. An event
+ * that is refused at the door is emitted as `refused`, written to the actor's logger, and changes
+ * nothing: the actor lives on. A broken invariant stops it with `InvariantBroken`.
+ */
+const transition = (snapshot: Snapshot, event: ScopeEvent, actorScope: Scope): Snapshot => {
+  // XState's own events: stop, and what its systems send.
+  if (event.type === ('xstate.stop' as never))
+    return scopeChart.transition(snapshot, event, actorScope as never)
+  if (snapshot.status !== 'active') return snapshot
+  const before = snapshot.context.scope
+  try {
+    checkEvent(event)
+  } catch (error) {
+    if (!(error instanceof InvalidInput)) throw error
+    actorScope.logger(`scope ${before.scope} refused an event: ${error.message}`)
+    emit({ type: 'refused', error }, snapshot, event, actorScope)
+    return snapshot
+  }
+  if (isInspected(actorScope.system))
+    return checked(before.scope, event.type, () =>
+      scopeChart.transition(snapshot, event, actorScope as never),
+    )
+  const next = snapshotAfter(
+    snapshot,
+    checked(before.scope, event.type, () => walk(before, event)),
+  )
+  const emitted = emittedBy(next.context.scope)
+  if (emitted !== null) emit(emitted, next, event, actorScope)
+  return next
+}
+
+const getPersistedSnapshot = ({ status, error, context }: Snapshot): PersistedScope => {
+  // An actor whose input was refused never had a scope.
+  const scope = context?.scope === undefined ? null : encodeScope(context.scope)
+  return status === 'error' || scope === null
+    ? { status: 'error', error, scope }
+    : { status: 'active', scope }
+}
+
+const unreadable = (snapshot: unknown) =>
+  new SnapshotUnreadable(`expected what getPersistedSnapshot gave, got ${typeof snapshot}`)
+
+/** Throws `SnapshotUnreadable`. A snapshot of a running actor is taken as well, as XState's machines do. */
+const restoreSnapshot = (from: PersistedScope | LiveScope | Snapshot): Snapshot => {
+  if (typeof from !== 'object' || from === null) throw unreadable(from)
+  if ('live' in from) return snapshotIn(from.live)
+  if ('machine' in from) return snapshotIn(from.context.scope)
+  if (from.status !== 'error') return snapshotIn(decodeScope(from.scope))
+  const { error } = from
+  const known = from.scope === null ? null : snapshotIn(decodeScope(from.scope))
+  return { ...known, status: 'error', error } as Snapshot
+}
+
+/** What could be given to `provide`, by kind. */
+export type ScopeImplementations = Readonly<
+  Partial<Record<'actions' | 'actors' | 'guards' | 'delays', Readonly<Record<string, unknown>>>>
+>
+
+/** The scope's actor logic. */
+export interface ProviderScope extends ActorLogic<Snapshot, ScopeEvent, ScopeInput, System, Emitted> {
+  /** The chart's definition, as inspectors draw it. */
+  readonly config: typeof scopeChart.config
+  /**
+   * The logic itself: it has no implementation that could be replaced. Throws an error that names
+   * one that is given. Choose by policy; for a chart of your own take `scopeChart`.
+   */
+  readonly provide: (implementations: ScopeImplementations) => ProviderScope
+}
+
+const provide = (implementations: ScopeImplementations): ProviderScope => {
+  for (const [kind, given] of Object.entries(implementations))
+    for (const name of Object.keys(given ?? {}))
+      throw new Error(
+        `providerScope has no ${kind} to provide, got ${name}: its decisions follow from its policy and its ` +
+          'events alone; run scopeChart.provide(...) with XState to try others',
+      )
+  return providerScope
+}
+
+export const providerScope: ProviderScope = {
+  config: scopeChart.config,
   transition,
-  getPersistedSnapshot: ({ context }: Snapshot): PersistedScope => ({
-    status: 'active',
-    scope: encodeScope(context.scope),
-  }),
-  restoreSnapshot: (from: PersistedScope | LiveScope) =>
-    snapshotIn('live' in from ? from.live : decodeScope(from.scope)),
-})
+  getInitialSnapshot: (actorScope, input) => scopeChart.getInitialSnapshot(actorScope as never, input),
+  getPersistedSnapshot: getPersistedSnapshot as unknown as (snapshot: Snapshot) => AnySnapshot<unknown>,
+  restoreSnapshot: restoreSnapshot as unknown as (from: AnySnapshot<unknown>) => Snapshot,
+  provide,
+}
 
 /** What a scope knows at a snapshot, or before its first event. Throws `SnapshotUnreadable`. */
 export const contextFrom = (scope: string, snapshot: unknown = null): ScopeContext =>

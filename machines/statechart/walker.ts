@@ -1,15 +1,16 @@
 /**
  * Walks the statechart. The ways out of each state are read once from the chart's own definition,
  * so that an event costs what it decides: XState's interpreter works every step out anew and
- * copies the context for each. That both come to the same is a law in the tests.
+ * copies the context for each. That both come to the same is a law in the tests. What the walk does
+ * not know of, a chart may not have: `walkerOf` refuses it, by node and feature.
  */
 import type { AnyStateMachine, AnyStateNode } from 'xstate'
 import type { ScopeState } from '../model/decision.ts'
 import type { ScopeEvent } from '../model/event.ts'
 import type { ScopeContext } from '../state/context.ts'
-import { draftOf } from '../state/draft.ts'
+import { checkWalkable } from './chart-check.ts'
 import { type GuardName, guards } from './guards.ts'
-import { announce, closeQuantum, enter, takeIn } from './step.ts'
+import { begin, closeQuantum, enter, finish, takeIn } from './step.ts'
 
 /** An arrow of the chart that needs no event, and where it ends. */
 export interface Arrow {
@@ -20,6 +21,10 @@ export interface Arrow {
   /** Ids of the chart's nodes that its arrow joins. */
   readonly sourceId: string
   readonly targetId: string
+}
+
+interface WalkedArrow extends Arrow {
+  readonly holds: (scope: ScopeContext) => boolean
 }
 
 /** A node's path as the state's name. */
@@ -37,7 +42,7 @@ const lineOf = (node: AnyStateNode): ReadonlyArray<AnyStateNode> =>
   node.parent === undefined ? [node] : [node, ...lineOf(node.parent)]
 
 /** The ways out of every state, in the order in which they are tried. */
-const arrowsOf = (machine: AnyStateMachine): ReadonlyMap<ScopeState, ReadonlyArray<Arrow>> =>
+const arrowsOf = (machine: AnyStateMachine): ReadonlyMap<ScopeState, ReadonlyArray<WalkedArrow>> =>
   new Map(
     leavesOf(machine.root).map((leaf) => [
       nameOf(leaf),
@@ -46,7 +51,8 @@ const arrowsOf = (machine: AnyStateMachine): ReadonlyMap<ScopeState, ReadonlyArr
           const node = target?.[0] as AnyStateNode
           return {
             guard: guard as GuardName,
-            closesQuantum: (actions as unknown as ReadonlyArray<string>).includes('closeQuantum'),
+            holds: guards[guard as GuardName],
+            closesQuantum: actions.length > 0,
             to: nameOf(leafOf(node)),
             sourceId: id,
             targetId: node.id,
@@ -56,21 +62,28 @@ const arrowsOf = (machine: AnyStateMachine): ReadonlyMap<ScopeState, ReadonlyArr
     ]),
   )
 
-/** How to walk a chart: takes an event in, then goes where a condition leads until none does. */
+/**
+ * How to walk a chart: takes an event in, then goes where a guard leads until none does. Throws an
+ * error that names node and feature for a chart that has what the walk does not know.
+ */
 export const walkerOf = (machine: AnyStateMachine) => {
+  checkWalkable(machine)
   const arrows = arrowsOf(machine)
-  const wayOut = (scope: ScopeContext): Arrow | undefined =>
-    arrows.get(scope.state)?.find(({ guard }) => guards[guard](scope))
+  const wayOut = (scope: ScopeContext): WalkedArrow | undefined => {
+    // Every step of every event comes here: a loop costs no closure.
+    for (const arrow of arrows.get(scope.state) ?? []) if (arrow.holds(scope)) return arrow
+    return undefined
+  }
 
   return (before: ScopeContext, event: ScopeEvent, taken?: (arrow: Arrow) => void): ScopeContext => {
-    const draft = draftOf(before, event.at)
+    const draft = begin(before, event.at)
     takeIn(draft, event)
     for (let arrow = wayOut(draft); arrow !== undefined; arrow = wayOut(draft)) {
       if (arrow.closesQuantum) closeQuantum(draft)
       enter(draft, arrow.to)
       taken?.(arrow)
     }
-    announce(draft)
+    finish(draft)
     return draft
   }
 }

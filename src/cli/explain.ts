@@ -33,11 +33,14 @@ const explain = async (path: string, callId: string) => {
     ])
   const reader = await openSqliteReader(path)
   try {
-    const explanation = await explainFrom(reader, path, callId, { stateOf: stateInJournal(reader, path) })
+    // Of a dead host the calls are as they were at its last event.
+    const now = reader.isWritten() ? { nowMs: Date.now() } : {}
+    const stateOf = stateInJournal(reader, path)
+    const explanation = await explainFrom(reader, path, callId, { stateOf, ...now })
     if (explanation !== null) return explanation
     // Its entries are gone, but a checkpoint may remember it.
     for (const context of await checkpointsNaming(reader, callId)) {
-      const known = explainState(context, callId)
+      const known = explainState(context, callId, now.nowMs)
       if (known !== null) return known
     }
     return null

@@ -4,9 +4,11 @@ import { HashMap } from 'effect'
 import type { Decision, PolicyInput, ScopeContext } from '../../machines/index.ts'
 import { encodeScope } from '../../machines/snapshot/codec.ts'
 import type { InFlight, Waiting } from '../../machines/state/context.ts'
+import { clockTime, seconds } from '../host/explain-words.ts'
 import { type Record as JournalRecord, readRecord } from '../host/recovery.ts'
 import { replayScopes } from '../host/replay.ts'
-import { scopeStatus } from '../host/status.ts'
+import { scopeStatus } from '../host/scope-facts.ts'
+import type { LaneStatus } from '../host/status.ts'
 import { type OpenTables, openSqliteReader, openTables } from '../journal/reader.ts'
 import { type CallStory, whatIf } from '../simulation/what-if.ts'
 import { CliFailure, lineOf } from './failure.ts'
@@ -63,7 +65,9 @@ const stateText = async (
       throw new CliFailure({ message: `journal ${journal} knows ${what}${when}` })
     }
     if (json) return scopes.map(({ context }) => JSON.stringify(encodeScope(context))).join('\n')
-    return scopes.map(({ context, position }) => scopeText(context, position).join('\n')).join('\n\n')
+    // One moment for all scopes: the one that was asked for, or the newest event of any.
+    const nowMs = untilAt ?? Math.max(...scopes.map(({ context }) => context.at))
+    return scopes.map((one) => scopeText(one.context, one.position, nowMs).join('\n')).join('\n\n')
   } finally {
     reader.close()
   }
@@ -71,20 +75,25 @@ const stateText = async (
 
 const listed = 12
 
-const scopeText = (context: ScopeContext, position: number): ReadonlyArray<string> => {
-  const { scope, state, auxiliaryGate, primary, auxiliary, capacity, wait, recentInputTokens } =
-    scopeStatus(context)
+const scopeText = (context: ScopeContext, position: number, nowMs: number): ReadonlyArray<string> => {
+  const { scope, state, auxiliaryGate, primary, auxiliary, capacity, wait, recentInputTokens } = scopeStatus(
+    context,
+    nowMs,
+  )
   return [
     `${scope} at ${new Date(context.at).toISOString()}, entry ${position}`,
     `  state      ${state}, gate ${auxiliaryGate}, capacity ${capacity}`,
-    `  primary    ${primary.waiting} waiting, ${primary.inFlight} in flight`,
-    `  auxiliary  ${auxiliary.waiting} waiting, ${auxiliary.inFlight} in flight`,
+    `  primary    ${laneText(primary)}`,
+    `  auxiliary  ${laneText(auxiliary)}`,
     `  sent       ${recentInputTokens} input tokens in the last minute`,
     ...(wait === null ? [] : [`  provider   asked to wait until ${clockTime(wait.untilMs)} (${wait.kind})`]),
     ...listOf('in flight', bySeq(context.inFlight), flightText),
     ...listOf('waiting', bySeq(context.waiting), waitingText),
   ]
 }
+
+const laneText = ({ waiting, inFlight, longestWaitMs }: LaneStatus): string =>
+  `${waiting} waiting${longestWaitMs === null ? '' : ` (longest ${seconds(longestWaitMs)})`}, ${inFlight} in flight`
 
 const bySeq = <A extends { readonly seq: number }>(calls: HashMap.HashMap<string, A>): ReadonlyArray<A> =>
   [...HashMap.values(calls)].sort((one, other) => one.seq - other.seq)
@@ -99,8 +108,6 @@ const flightText = ({ call, stage, grantedAt, grant }: InFlight): string =>
 
 const waitingText = ({ call, submittedAt, reason }: Waiting): string =>
   `${call.id}: ${call.lane} of ${call.principal}, since ${clockTime(submittedAt)} (${reason})`
-
-const clockTime = (at: number): string => new Date(at).toISOString().slice(11, 23)
 
 const differencesText = (
   tables: OpenTables,

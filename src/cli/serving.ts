@@ -78,7 +78,12 @@ const inspectorPrefix = '/inspector'
 
 const open = async (config: GatewayConfig, allowActions: boolean): Promise<Service> => {
   if (config.journal === defaultJournal) mkdirSync(dirname(defaultJournal), { recursive: true, mode: 0o700 })
-  const host = await openHost({ journal: config.journal })
+  const host = await openHost({
+    journal: config.journal,
+    // A supervisor that starts the next one while the last one ends should find it waiting, not failing.
+    lockWaitMs: 60_000,
+    onLocked: ({ message }) => console.error(`rightofway waits: ${message}`),
+  })
   try {
     const token = allowActions ? randomBytes(18).toString('base64url') : null
     const { allowedHosts } = config

@@ -92,8 +92,8 @@ export class Attempts implements Waiter {
   /** Settles the present permit, and the call ends, also where it could have gone back to its place. */
   end(settlement: Settlement): void {
     const permit = this.#permit
-    if (permit === null) return
-    if (permit.disposition === 'waiting') return this.leave('the call has ended')
+    // It waits for its next permit, perhaps since it was settled by its own holder.
+    if (permit === null || permit.disposition === 'waiting') return this.leave('the call has ended')
     permit.leave()
     this.settle(settlement)
   }
@@ -129,7 +129,8 @@ export class Attempts implements Waiter {
 
   readonly #aborted = (): void => {
     const reason = this.#signal?.reason
-    const waited = this.#permit === null
+    // A permit that its own holder settled is over, whatever the holder still does.
+    const waited = this.#permit === null || this.#permit.disposition !== null
     this.leave(reason)
     if (waited) this.#sender.left?.(reason)
   }

@@ -2,6 +2,7 @@
 
 import type { Decision, Reason, ScopeEvent, SettlementCause } from '../../machines/index.ts'
 import type { Fit, NoFitReason } from '../../machines/scheduling/fit-prediction.ts'
+import type { LaneStatus, ScopeStatus } from './status.ts'
 
 export const sentences: Readonly<Record<Reason, string>> = {
   open: 'the gate is open and there is room',
@@ -10,7 +11,7 @@ export const sentences: Readonly<Record<Reason, string>> = {
   fairness: 'its principal was held for maxDeferral, so its quantum comes before the next primary',
   dependency: 'a primary waits for its result',
   nested: 'it was made inside a running call, whose place it borrows',
-  probe: 'it finds out whether the provider has recovered',
+  probe: 'it finds out whether the quota is there again, and the others wait for it',
   'warm-up': 'it lets the ceiling grow for a primary that does not fit yet',
   backfill: 'it is done before the primary can start',
   'primary-pending': 'a primary is pending',
@@ -34,7 +35,7 @@ export const sentences: Readonly<Record<Reason, string>> = {
   recovered: 'its host restarted; it keeps its place',
   'already-settled': 'a call of this id ended before',
   'exceeds-limit': 'it is larger than a declared limit can ever hold',
-  'attempts-exhausted': 'the provider refused it as often as maxAttempts allows',
+  'attempts-exhausted': 'the provider refused it for its size as often as maxAttempts allows',
   'not-retryable': 'the provider refused it for a reason that waiting does not mend',
   'outcome-unknown': 'it was running when its host died',
   'principal-quota': 'its principal had its quota of live calls',
@@ -130,6 +131,28 @@ const noFitWords: Readonly<Record<NoFitReason, string>> = {
   'does-not-grow': 'it is not expected to fit under the present ceiling',
   held: 'it is not expected to fit while the ceiling is only held',
 }
+
+/** How the scope of a waiting call stands: what every other surface shows of it. */
+export const scopeSentence = ({
+  auxiliaryGate,
+  placesTaken,
+  capacity,
+  primary,
+  auxiliary,
+  ceiling,
+  wait,
+}: ScopeStatus): string =>
+  [
+    `the scope: gate ${auxiliaryGate}`,
+    `${placesTaken} of ${capacity} places taken`,
+    laneWords(['primary waits', 'primaries wait'], primary),
+    laneWords(['auxiliary waits', 'auxiliaries wait'], auxiliary),
+    ...(ceiling.low === 0 && ceiling.high === null ? [] : [intervalWords(ceiling)]),
+    ...(wait === null ? [] : [`the provider asked to wait until ${clockTime(wait.untilMs)} (${wait.kind})`]),
+  ].join(', ')
+
+const laneWords = ([one, many]: readonly [string, string], { waiting, longestWaitMs }: LaneStatus): string =>
+  `${waiting} ${waiting === 1 ? one : many}${longestWaitMs === null ? '' : ` (longest ${seconds(longestWaitMs)})`}`
 
 /** What is expected of a primary that was refused for its size, and why. */
 export const fitSentence = ({ predictedFitAtMs, reason, tryAtMs, ceiling, growth }: Fit): string => {

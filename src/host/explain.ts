@@ -5,9 +5,19 @@ import { type Decision, type ScopeContext, type ScopeEvent, waitReason } from '.
 import { fitOf } from '../../machines/scheduling/fit-prediction.ts'
 import { endingOf } from '../../machines/scheduling/lifecycle.ts'
 import { lookup, type Waiting } from '../../machines/state/context.ts'
+import type { Clock } from '../clock.ts'
 import type { Journal } from '../journal/journal.ts'
 import { type Found, searchBack } from './explain-search.ts'
-import { clockTime, decisionLines, eventLine, fitSentence, seconds, sentences } from './explain-words.ts'
+import {
+  clockTime,
+  decisionLines,
+  eventLine,
+  fitSentence,
+  scopeSentence,
+  seconds,
+  sentences,
+} from './explain-words.ts'
+import { scopeStatus } from './scope-facts.ts'
 
 export interface Explanation {
   readonly callId: string
@@ -42,6 +52,8 @@ export type StateOf = (scope: string, newestPosition: number) => Promise<ScopeCo
 export interface ExplainOptions {
   /** For saying how things stand now. Without it only what was written of the call is told. */
   readonly stateOf?: StateOf
+  /** The moment that ages are reckoned at, epoch milliseconds. Default: the newest event of the call's scope. */
+  readonly nowMs?: number
   /** Entries that are looked at, at most, from the newest backwards. Default: all that the journal holds. */
   readonly lookBack?: number
 }
@@ -54,7 +66,7 @@ export const explainFrom = async (
   journal: Pick<Journal, 'read'>,
   path: string,
   callId: string,
-  { stateOf, lookBack = Number.MAX_SAFE_INTEGER }: ExplainOptions = {},
+  { stateOf, nowMs, lookBack = Number.MAX_SAFE_INTEGER }: ExplainOptions = {},
 ): Promise<Explanation | null> => {
   const { entries, beginning, newestPosition } = await searchBack(journal, path, callId, lookBack)
   const lines: string[] = []
@@ -70,7 +82,7 @@ export const explainFrom = async (
   if (scope === undefined) return null
   if (beginning !== 'found') lines.unshift(beginningLines[beginning])
   const context = standing === 'waiting' ? await stateOf?.(scope, newestPosition) : null
-  if (context != null) lines.push(...nowLines(context, callId))
+  if (context != null) lines.push(...nowLines(context, callId, nowMs))
   return { callId, scope, standing, lines }
 }
 
@@ -93,19 +105,19 @@ const aheadOf = ({ waiting, primaries }: ScopeContext, own: Waiting): ReadonlyAr
   return [...HashMap.values(waiting)].filter(({ call, seq }) => call.lane === own.call.lane && seq < own.seq)
 }
 
-/** How a waiting call stands at the newest event of its scope. */
-const nowLines = (context: ScopeContext, callId: string): ReadonlyArray<string> => {
+/** How a waiting call stands at `atMs`, when nothing has happened since the newest event of its scope. */
+const nowLines = (context: ScopeContext, callId: string, atMs = context.at): ReadonlyArray<string> => {
   if (!HashMap.has(context.waiting, callId)) return []
   const waiting = HashMap.getUnsafe(context.waiting, callId)
-  const time = clockTime(context.at)
+  const status = scopeStatus(context, atMs)
+  const { nowMs } = status
+  const time = clockTime(nowMs)
   const { lane, principal } = waiting.call
   const ahead = aheadOf(context, waiting)
   const ofItsOwn = ahead.filter(({ call }) => call.principal === principal)
   const { reason, wakeAt } = waitReason(context, waiting)
   const again =
-    wakeAt === null || wakeAt <= context.at
-      ? ''
-      : `; looked at again in ${seconds(wakeAt - context.at)} at the latest`
+    wakeAt === null || wakeAt <= nowMs ? '' : `; looked at again in ${seconds(wakeAt - nowMs)} at the latest`
   const owner =
     waiting.unclaimedUntilMs === null
       ? []
@@ -114,14 +126,15 @@ const nowLines = (context: ScopeContext, callId: string): ReadonlyArray<string> 
         ]
   const fit = fitOf(context, waiting)
   return [
+    `${time} ${scopeSentence(status)}`,
     ...owner,
     ...(fit === null ? [] : [`${time} ${fitSentence(fit)}`]),
-    `${time} still waits after ${seconds(context.at - waiting.submittedAt)}, behind ${ahead.length} ${lane === 'primary' ? 'primaries' : 'auxiliaries'} (${ofItsOwn.length} of its own principal): ${sentences[reason]} (${reason}, in ${context.state})${again}`,
+    `${time} still waits after ${seconds(nowMs - waiting.submittedAt)}, behind ${ahead.length} ${lane === 'primary' ? 'primaries' : 'auxiliaries'} (${ofItsOwn.length} of its own principal): ${sentences[reason]} (${reason}, in ${context.state})${again}`,
   ]
 }
 
 /** What a scope's state alone says of a call, where nothing else is left of it; null when it does not know it. */
-export const explainState = (context: ScopeContext, callId: string): Explanation | null => {
+export const explainState = (context: ScopeContext, callId: string, nowMs?: number): Explanation | null => {
   const { scope, waiting, inFlight, at } = context
   const told = (standing: Explanation['standing'], ...lines: ReadonlyArray<string>): Explanation => ({
     callId,
@@ -132,7 +145,7 @@ export const explainState = (context: ScopeContext, callId: string): Explanation
   if (HashMap.has(waiting, callId)) {
     const { call, submittedAt } = HashMap.getUnsafe(waiting, callId)
     const submitted = eventLine({ type: 'call.submitted', at: submittedAt, call }) as string
-    return told('waiting', submitted, ...nowLines(context, callId))
+    return told('waiting', submitted, ...nowLines(context, callId, nowMs))
   }
   if (HashMap.has(inFlight, callId)) {
     const { call, submittedAt, grantedAt, grant, stage } = HashMap.getUnsafe(inFlight, callId)
@@ -151,15 +164,17 @@ export const explainState = (context: ScopeContext, callId: string): Explanation
 export const explainCall = async (
   host: {
     readonly journal: Journal
+    readonly clock: Clock
     readonly runners: ReadonlyMap<string, { readonly context: ScopeContext }>
   },
   callId: string,
 ): Promise<Explanation | null> => {
+  const nowMs = host.clock.now()
   const stateOf: StateOf = async (scope) => host.runners.get(scope)?.context ?? null
-  const explanation = await explainFrom(host.journal, 'of this host', callId, { stateOf })
+  const explanation = await explainFrom(host.journal, 'of this host', callId, { stateOf, nowMs })
   if (explanation !== null) return explanation
   for (const { context } of host.runners.values()) {
-    const known = explainState(context, callId)
+    const known = explainState(context, callId, nowMs)
     if (known !== null) return known
   }
   return null

@@ -12,7 +12,7 @@ import { Run, type RunFace } from './run.ts'
 import { type ScopeKey, scopeName } from './scope-name.ts'
 import type { Observation, ScopeRunner } from './scope-runner.ts'
 import { type HostOptions, openKernel, type RunOptions, readingOf } from './service.ts'
-import { type ScopeStatus, scopeStatus } from './status.ts'
+import type { ScopeStatus } from './status.ts'
 import { Watch } from './watch.ts'
 
 export interface AdmitOptions {
@@ -33,9 +33,9 @@ export class LaneScope {
     return this.#runner.name
   }
 
-  /** What the scope is doing, without content. */
+  /** What the scope is doing now, without content. */
   get status(): ScopeStatus {
-    return scopeStatus(this.#runner.context)
+    return this.#runner.status
   }
 
   /**
@@ -149,7 +149,7 @@ export class LaneHost implements AsyncDisposable {
 
   /** Every scope that this host knows, without content. */
   status(): ReadonlyArray<ScopeStatus> {
-    return [...this.#kernel.runners.values()].map(({ context }) => scopeStatus(context))
+    return [...this.#kernel.runners.values()].map(({ status }) => status)
   }
 
   /** Every event and decision once durable, from now on. A slow reader loses the oldest, never delays a scope. Ends when the host has closed. */

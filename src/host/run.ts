@@ -37,7 +37,7 @@ const exhausted = (permit: Permit, cause: unknown): AttemptsExhausted =>
     scope: permit.scope,
     callId: permit.callId,
     cause,
-    message: `call ${permit.callId} in ${permit.scope} was refused by the provider ${permit.attempt} times, as often as policy.maxAttempts allows`,
+    message: `call ${permit.callId} in ${permit.scope} was refused by the provider for its size as often as policy.maxAttempts allows, and sent ${permit.attempt} times in all`,
   })
 
 export class Run<A> implements Sender {
@@ -114,6 +114,8 @@ export class Run<A> implements Sender {
       this.#succeed(permit, ending.value)
       return this.#finish(() => this.#face.succeeded(ending.value))
     }
+    // Its function settled it by itself and went on: the attempt that came after it decides.
+    if (this.#attempts.permit !== permit) return
     this.#fail(permit, ending.error, ending.interrupted)
   }
 

@@ -6,11 +6,13 @@ import { HashMap, Option } from 'effect'
 import { type Actor, createActor } from 'xstate'
 import {
   type Call,
+  checkEvent,
   contextFrom,
   type Decision,
   type EpisodeSummary,
   type Evidence,
   type InFlight,
+  type InvalidInput,
   type LimitReading,
   type LiveScope,
   type OwnerStance,
@@ -36,6 +38,8 @@ import type { Outbox } from './outbox.ts'
 import { type Disposition, Permit, type PermitOwner, type Settlement, type Waiter } from './permit.ts'
 import type { ProcessHold } from './process-hold.ts'
 import { recordText } from './record-text.ts'
+import { scopeStatus } from './scope-facts.ts'
+import type { ScopeStatus } from './status.ts'
 
 /** What others may see of a scope: every event with its decisions, once durable. */
 export interface Observation {
@@ -73,6 +77,8 @@ export class ScopeRunner implements PermitOwner {
   /** The call that is being settled: its owner learns from the settlement itself how that went. */
   #settling: string | null = null
   #failure: unknown = null
+  /** Why the actor refused the event that it was sent just now. */
+  #refusal: InvalidInput | null = null
   #refusing = false
   #closed = false
   /** Position of the newest entry, 0 before the first. */
@@ -96,11 +102,19 @@ export class ScopeRunner implements PermitOwner {
     this.#alarm = new Alarm(ports.clock, () => this.#wake())
     // A broken invariant stops the scope; without a listener XState would throw it at the process.
     actor.subscribe({ error: (error) => this.fail(error) })
+    actor.on('refused', ({ error }) => {
+      this.#refusal = error
+    })
   }
 
   get context(): ScopeContext {
     if (this.#successor !== null) return this.#successor().context
     return this.#actor.getSnapshot().context.scope
+  }
+
+  /** What the scope is doing, by the host's clock. */
+  get status(): ScopeStatus {
+    return scopeStatus(this.context, this.#ports.clock.now())
   }
 
   get actor(): Actor<typeof providerScope> {
@@ -230,12 +244,7 @@ export class ScopeRunner implements PermitOwner {
     const { callId, successor } = permit
     const stays = successor !== null && !this.#refusing ? successor : null
     const owner = this.#stance(permit, outcome, stays)
-    this.#permits.delete(callId)
-    this.#waiters.delete(callId)
-    // Before the event, which may grant the next permit.
-    if (stays !== null) this.#waiters.set(callId, stays)
-    this.#settling = callId
-    const position = this.tell({
+    const event = this.#stamped({
       type: 'call.settled',
       callId,
       outcome,
@@ -244,6 +253,14 @@ export class ScopeRunner implements PermitOwner {
       ...(owner === undefined ? {} : { owner }),
       ...(cause === undefined ? {} : { cause }),
     })
+    // Bad numbers of its holder leave the permit as it was.
+    checkEvent(event)
+    this.#permits.delete(callId)
+    this.#waiters.delete(callId)
+    // Before the event, which may grant the next permit.
+    if (stays !== null) this.#waiters.set(callId, stays)
+    this.#settling = callId
+    const position = this.#take(event)
     this.#settling = null
     if (evidence !== undefined && evidence.scope !== 'model') this.#ports.spread(this, evidence)
     // Its place may have come up again by the very event that returned it.
@@ -288,13 +305,29 @@ export class ScopeRunner implements PermitOwner {
     this.tell({ type: 'policy.changed', policy })
   }
 
-  /** Takes an event in. Answers its position in the journal, or null when the scope has stopped. */
+  /**
+   * Takes an event in. Answers its position in the journal, or null when the scope has stopped.
+   * Throws `InvalidInput` for one that is not well-formed: nothing is written, and the scope goes on.
+   */
   tell(fact: Unstamped<ScopeEvent>): number | null {
     if (this.#successor !== null) return this.#successor().tell(fact)
+    return this.#take(this.#stamped(fact))
+  }
+
+  #stamped(fact: Unstamped<ScopeEvent>): ScopeEvent {
+    return { ...fact, at: this.#ports.clock.now() } as ScopeEvent
+  }
+
+  #take(event: ScopeEvent): number | null {
     if (this.#failure !== null || this.#closed) return null
-    const event = { ...fact, at: this.#ports.clock.now() } as ScopeEvent
     this.#actor.send(event)
     if (this.#failure !== null) return null
+    const refusal = this.#refusal
+    this.#refusal = null
+    if (refusal !== null) {
+      if (event.type === 'call.submitted') this.#waiters.delete(event.call.id)
+      throw refusal
+    }
     const { decisions, summary: episode } = this.context
     try {
       const record = recordText(event, decisions)
@@ -430,5 +463,7 @@ export const restsIn = (context: ScopeContext): boolean =>
 /** A scope's actor that goes on from what the scope knows. Started, so that it can be fed. */
 export const startScope = (name: string, live = contextFrom(name)): Actor<typeof providerScope> => {
   const from: LiveScope = { status: 'active', live }
-  return createActor(providerScope, { input: { scope: name }, snapshot: from as never }).start()
+  // What the actor refuses is thrown to whoever told it.
+  const logger = () => {}
+  return createActor(providerScope, { input: { scope: name }, snapshot: from as never, logger }).start()
 }

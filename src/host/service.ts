@@ -19,7 +19,7 @@ import {
   JournalTooNew,
   JournalUnavailable,
 } from '../journal/journal.ts'
-import { openJournal } from '../journal/open.ts'
+import { openWhenFree } from '../journal/patience.ts'
 import { type Applicant, askForPermit } from './admission.ts'
 import type { AdmissionError } from './errors.ts'
 import { type Explanation, explainCall } from './explain.ts'
@@ -31,7 +31,7 @@ import { type CallRequest, callOf } from './request.ts'
 import { type Reading, Run, type RunFace } from './run.ts'
 import { type ScopeKey, scopeName } from './scope-name.ts'
 import type { Observation, ScopeRunner } from './scope-runner.ts'
-import { type ScopeStatus, scopeStatus } from './status.ts'
+import type { ScopeStatus } from './status.ts'
 import { watchBuffer } from './watch.ts'
 
 export interface HostOptions {
@@ -44,6 +44,22 @@ export interface HostOptions {
    * least recently used leave and come back from the journal when asked for. Default 1,024.
    */
   readonly scopesInMemory?: number
+  /** How long history is kept, for a journal given by its path. */
+  readonly retention?: Retention
+  /**
+   * How long to wait for a journal that another process holds, ms; its lease may end. Default 0: rejects
+   * with `JournalLocked` at once.
+   */
+  readonly lockWaitMs?: number
+  /** Told once, before it waits. */
+  readonly onLocked?: (locked: JournalLocked) => void
+}
+
+export interface Retention {
+  /** What checkpoints stand for is kept this long, ms. Default 24 h. */
+  readonly keepMs?: number
+  /** Size of the file in use, bytes, above which the oldest of it goes sooner. Default: no bound. */
+  readonly keepBytes?: number
 }
 
 export interface RunOptions<A> {
@@ -110,8 +126,16 @@ export const openKernel = async ({
   journal = ':memory:',
   clock = systemClock,
   scopesInMemory = defaultScopesInMemory,
+  retention = {},
+  lockWaitMs = 0,
+  onLocked = () => {},
 }: HostOptions): Promise<Kernel> => {
-  const opened = await openJournal(journal)
+  const { keepMs, keepBytes } = retention
+  const kept = {
+    ...(keepMs === undefined ? {} : { keepEntriesMs: keepMs }),
+    ...(keepBytes === undefined ? {} : { keepBytes }),
+  }
+  const opened = await openWhenFree(journal, kept, { lockWaitMs, onLocked })
   const journalPath = typeof journal === 'string' ? journal : 'given'
   try {
     return await Kernel.open({ journal: opened, journalPath, clock, scopesInMemory })
@@ -240,5 +264,5 @@ export const effectScope = (runner: ScopeRunner): EffectScope => ({
       { interruptible: true },
     ),
   run: (request, use, options) => effectRun(runner, request, use, options),
-  status: Effect.sync(() => scopeStatus(runner.context)),
+  status: Effect.sync(() => runner.status),
 })

@@ -1,10 +1,55 @@
-import type { Lane, ScopeContext } from '../../machines/index.ts'
-import { capacityOf } from '../../machines/limits/capacity.ts'
-import { type CeilingInterval, ceilingAt, type Growth } from '../../machines/limits/ceiling.ts'
-import { boundsOf, trailingTokens } from '../../machines/limits/ramp.ts'
-import { nextPrimary, primaryWanted } from '../../machines/scheduling/admission.ts'
-import { type Fit, fitOf } from '../../machines/scheduling/fit-prediction.ts'
-import { longestInFlight, oldestWaiting } from '../../machines/scheduling/timeouts.ts'
+/**
+ * The one projection of a scope: `status()`, `/lanes`, `explain`, `replay`, the inspector's rows and its
+ * page all show what `statusAt` says. It takes facts, which only an event changes, and a moment,
+ * which passes by itself. It imports little, so that the page has it before the core is loaded.
+ */
+import { type Slots, trailing } from '../../machines/collections/usage-window.ts'
+import {
+  type CeilingInterval,
+  ceilingAt,
+  type Growth,
+  type MinuteBounds,
+} from '../../machines/limits/ceiling.ts'
+import type { Fit } from '../../machines/scheduling/fit-prediction.ts'
+import type { ScopeContext } from '../../machines/state/context.ts'
+
+export interface LaneFacts {
+  readonly waiting: number
+  readonly inFlight: number
+  /** Submission of the call that has waited longest, epoch milliseconds; null when none waits. */
+  readonly waitingSinceMs: number | null
+  /** Grant of the call that has run longest, epoch milliseconds; null when none runs. */
+  readonly activeSinceMs: number | null
+}
+
+/** JSON, and the same until the scope's next event. The fields that `ScopeStatus` also has mean the same there. */
+export interface ScopeFacts {
+  readonly scope: string
+  readonly state: ScopeContext['state']
+  readonly at: number
+  readonly auxiliaryGate: 'open' | 'closed' | 'metered'
+  readonly primary: LaneFacts
+  readonly auxiliary: LaneFacts
+  readonly capacity: number
+  readonly placesTaken: number
+  /** The last wait, also when it has passed. */
+  readonly wait: ScopeContext['wait']
+  /** Input tokens dispatched, by second, of the minute before `at`. */
+  readonly lastMinute: Slots
+  readonly inputTokenLimit: number | null
+  readonly highestAcceptedTokens: number
+  readonly lastRefusal: ScopeContext['ramp']['refusal']
+  readonly plan: ScopeContext['ramp']['plan']
+  readonly growth: Growth
+  /** Bounds of the ceiling in the minutes that still say something of it. */
+  readonly ceilingBounds: ReadonlyArray<MinuteBounds>
+  readonly fit: Fit | null
+  readonly pacing: ScopeContext['pacing']
+  /** Of the policy: what an auxiliary's wait is held against. */
+  readonly maxDeferralMs: number
+  readonly refusalsByKind: ScopeContext['refusalsByKind']
+  readonly counters: ScopeContext['counters']
+}
 
 export interface LaneStatus {
   readonly waiting: number
@@ -15,21 +60,42 @@ export interface LaneStatus {
   readonly longestActiveMs: number | null
 }
 
+export type AlarmKind =
+  | 'provider-wait'
+  | 'primary-waits'
+  | 'auxiliary-starves'
+  | 'backing-off'
+  | 'outcomes-unknown'
+  | 'calls-expired'
+  | 'calls-rejected'
+
+export interface Alarm {
+  readonly kind: AlarmKind
+  /** Milliseconds for a wait, a count for the rest. */
+  readonly amount: number
+}
+
 /** What a scope is doing. Content-free: counts, times, names of states and reasons. */
 export interface ScopeStatus {
   readonly scope: string
   readonly state: ScopeContext['state']
   /** Epoch milliseconds of its newest event. */
   readonly at: number
+  /** The moment that ages, windows and alarms are reckoned at, epoch milliseconds. */
+  readonly nowMs: number
   readonly auxiliaryGate: 'open' | 'closed' | 'metered'
   readonly primary: LaneStatus
   readonly auxiliary: LaneStatus
   /** Calls that may be in flight now. */
   readonly capacity: number
-  /** The provider asked to wait until then, epoch milliseconds, and for what; null when it did not. */
+  /** Places of these that are taken; a nested call borrows its parent's and takes none. */
+  readonly placesTaken: number
+  /** The provider asked to wait until then, epoch milliseconds, and for what; null when it did not, or when that has passed. */
   readonly wait: ScopeContext['wait']
   /** Input tokens dispatched in the last minute. */
   readonly recentInputTokens: number
+  /** Limit of input tokens per minute that the policy declares or headers showed; null when none is known. */
+  readonly inputTokenLimit: number | null
   /** Most input tokens that were accepted within one minute. */
   readonly highestAcceptedTokens: number
   readonly lastRefusal: ScopeContext['ramp']['refusal']
@@ -39,52 +105,76 @@ export interface ScopeStatus {
   readonly growth: Growth
   /** The ceiling of now, input tokens per minute, by the last minutes' evidence. */
   readonly ceiling: CeilingInterval
-  /** When the primary at the head is expected to fit, or why no time can be named; null when nothing says that it does not fit. */
+  /** By the newest event: when the primary at the head is expected to fit, or why no time can be named; null when nothing says that it does not fit. */
   readonly fit: Fit | null
   /** Classes that back off. */
   readonly pacing: ScopeContext['pacing']
+  readonly alarms: ReadonlyArray<Alarm>
   readonly refusalsByKind: ScopeContext['refusalsByKind']
   readonly counters: ScopeContext['counters']
 }
 
-const laneStatus = (context: ScopeContext, lane: Lane, inFlight: number, waiting: number): LaneStatus => {
-  const oldest = oldestWaiting(context, lane)
-  const longest = longestInFlight(context, lane)
-  return {
-    waiting,
-    inFlight,
-    longestWaitMs: oldest === undefined ? null : context.at - oldest.submittedAt,
-    longestActiveMs: longest === undefined ? null : context.at - longest.grantedAt,
-  }
+/** A primary that waits longer is worth an alarm. */
+const longPrimaryWaitMs = 30_000
+/** An auxiliary that has waited for this share of `maxDeferralMs` is close to its quantum. */
+const starvingShare = 0.8
+
+const laneAt = (
+  { waiting, inFlight, waitingSinceMs, activeSinceMs }: LaneFacts,
+  nowMs: number,
+): LaneStatus => ({
+  waiting,
+  inFlight,
+  longestWaitMs: waitingSinceMs === null ? null : nowMs - waitingSinceMs,
+  longestActiveMs: activeSinceMs === null ? null : nowMs - activeSinceMs,
+})
+
+const alarmsAt = (
+  { wait, pacing, counters, maxDeferralMs }: ScopeFacts,
+  primaryWaitMs: number,
+  auxiliaryWaitMs: number,
+  nowMs: number,
+): ReadonlyArray<Alarm> => {
+  const pausedUntilMs = Math.max(0, ...Object.values(pacing).map((pace) => pace.pausedUntilMs))
+  const amounts: ReadonlyArray<readonly [AlarmKind, number]> = [
+    ['provider-wait', (wait?.untilMs ?? 0) - nowMs],
+    ['primary-waits', primaryWaitMs >= longPrimaryWaitMs ? primaryWaitMs : 0],
+    ['auxiliary-starves', auxiliaryWaitMs >= maxDeferralMs * starvingShare ? auxiliaryWaitMs : 0],
+    ['backing-off', pausedUntilMs - nowMs],
+    ['outcomes-unknown', counters.unknownOutcomes],
+    ['calls-expired', counters.expired],
+    ['calls-rejected', counters.rejected],
+  ]
+  return amounts.flatMap(([kind, amount]) => (amount > 0 ? [{ kind, amount }] : []))
 }
 
-const gateOf = (context: ScopeContext): ScopeStatus['auxiliaryGate'] => {
-  if (context.state === 'auxiliaryDraining') return 'metered'
-  return primaryWanted(context) ? 'closed' : 'open'
-}
-
-/** The status of a scope at its newest event. Costs the same however many calls wait. */
-export const scopeStatus = (context: ScopeContext): ScopeStatus => {
-  const { counts, ramp, at } = context
-  const head = nextPrimary(context)
+/** The status at `atMs`, epoch milliseconds, when nothing has happened since the facts; never before their newest event. */
+export const statusAt = (facts: ScopeFacts, atMs: number): ScopeStatus => {
+  const nowMs = Math.max(facts.at, atMs)
+  const primary = laneAt(facts.primary, nowMs)
+  const auxiliary = laneAt(facts.auxiliary, nowMs)
   return {
-    scope: context.scope,
-    state: context.state,
-    at,
-    auxiliaryGate: gateOf(context),
-    primary: laneStatus(context, 'primary', counts.primaryInFlight, counts.primaryWaiting),
-    auxiliary: laneStatus(context, 'auxiliary', counts.auxiliaryInFlight, counts.auxiliaryWaiting),
-    capacity: capacityOf(context),
-    wait: context.wait,
-    recentInputTokens: trailingTokens(ramp, at),
-    highestAcceptedTokens: ramp.highestAccepted,
-    lastRefusal: ramp.refusal,
-    plan: ramp.plan,
-    growth: ramp.growth,
-    ceiling: ceilingAt(boundsOf(ramp), at),
-    fit: head === null ? null : fitOf(context, head.waiting),
-    pacing: context.pacing,
-    refusalsByKind: context.refusalsByKind,
-    counters: context.counters,
+    scope: facts.scope,
+    state: facts.state,
+    at: facts.at,
+    nowMs,
+    auxiliaryGate: facts.auxiliaryGate,
+    primary,
+    auxiliary,
+    capacity: facts.capacity,
+    placesTaken: facts.placesTaken,
+    wait: facts.wait === null || facts.wait.untilMs <= nowMs ? null : facts.wait,
+    recentInputTokens: trailing(facts.lastMinute, nowMs),
+    inputTokenLimit: facts.inputTokenLimit,
+    highestAcceptedTokens: facts.highestAcceptedTokens,
+    lastRefusal: facts.lastRefusal,
+    plan: facts.plan,
+    growth: facts.growth,
+    ceiling: ceilingAt(facts.ceilingBounds, nowMs),
+    fit: facts.fit,
+    pacing: facts.pacing,
+    alarms: alarmsAt(facts, primary.longestWaitMs ?? 0, auxiliary.longestWaitMs ?? 0, nowMs),
+    refusalsByKind: facts.refusalsByKind,
+    counters: facts.counters,
   }
 }

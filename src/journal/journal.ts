@@ -50,6 +50,19 @@ export interface CheckpointQuery {
   readonly mostResting?: number
 }
 
+/** What a journal takes up. */
+export interface JournalUsage {
+  /** Of the main file, with pages that are free for reuse. */
+  readonly bytes: number
+  /** Of what was written and not yet moved into the main file. One that only grows is pinned by a reader. */
+  readonly walBytes: number
+  /** The last move was kept from finishing by a reader that has not ended. */
+  readonly walPinned: boolean
+  readonly entries: number
+  /** Time of the oldest entry, epoch milliseconds; null when there is none. */
+  readonly oldestAt: number | null
+}
+
 /** A scope that a journal knows. */
 export interface KnownScope {
   readonly scope: string
@@ -122,6 +135,7 @@ export interface Journal {
    * begins behind it. Told rarely: a journal that does not hear of it reads more when it is opened.
    */
   readonly covered: (through: number) => Promise<void>
+  readonly usage: () => Promise<JournalUsage>
   /** Every scope with a checkpoint or an entry, by name. */
   readonly scopes: () => Promise<ReadonlyArray<KnownScope>>
   /**

@@ -10,6 +10,7 @@ import {
   type JournalEntry,
   JournalFailure,
   type JournalListener,
+  type JournalUsage,
   type KnownScope,
   knownScope,
   type ReadQuery,
@@ -123,6 +124,13 @@ class InMemory implements MemoryJournal {
 
   // It reads from memory, where what is covered costs nothing to pass over.
   readonly covered = async (): Promise<void> => this.#checkOpen('covered')
+
+  readonly usage = async (): Promise<JournalUsage> => {
+    let bytes = 0
+    for (const { record, scope } of this.#entries) bytes += record.length + scope.length
+    const oldestAt = this.#entries[0]?.at ?? null
+    return { bytes, walBytes: 0, walPinned: false, entries: this.#entries.length, oldestAt }
+  }
 
   readonly scopes = async (): Promise<ReadonlyArray<KnownScope>> => {
     const names = new Set([...this.#checkpoints.keys(), ...this.#entries.map(({ scope }) => scope)])

@@ -10,11 +10,12 @@ import {
   writeSync,
 } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
+import type { DatabaseSync } from 'node:sqlite'
 import { checkJournal, type JournalProblem } from './check.ts'
 import { CheckpointStore } from './checkpoints.ts'
 import { JournalCorrupt, JournalLocked } from './journal.ts'
 import { leaseHolder, releaseLease, takeLease } from './lease.ts'
+import { nodeSqlite } from './node-sqlite.ts'
 import { explainOpening, isDamage, messageOf } from './opening.ts'
 import { pageRows } from './pages.ts'
 import { EntryReader, entryChecksum } from './rows.ts'
@@ -146,7 +147,7 @@ interface DamagedJournal {
 const openDamaged = (path: string): DamagedJournal | null => {
   let db: DatabaseSync | undefined
   try {
-    db = new DatabaseSync(path, { timeout: 5_000 })
+    db = new (nodeSqlite(path).DatabaseSync)(path, { timeout: 5_000 })
     if (readVersion(db, path) < schemaVersion) bringUpToDate(db, path)
     const entries = new EntryReader(db, path)
     const checkpoints = new CheckpointStore(db, path)

@@ -36,6 +36,7 @@ class JournalThread {
   readonly #timers: Array<NodeJS.Timeout> = []
   #compaction: CompactionRun | undefined
   #forgottenDroppedMs = Date.now()
+  #keepShare = 1
 
   constructor(port: MessagePort, start: WorkerStart) {
     this.#port = port
@@ -82,6 +83,8 @@ class JournalThread {
         return this.#change(request.id, 'forget', () => this.#writer.forget(request.scope, request.through))
       case 'covered':
         return this.#change(request.id, 'covered', () => this.#writer.cover(request.through))
+      case 'usage':
+        return this.#answer(request.id, 'read', () => this.#writer.usage())
       case 'scopes':
         return this.#answer(request.id, 'read', () => this.#writer.entries.scopes(this.#writer.checkpoints))
       case 'read':
@@ -119,7 +122,19 @@ class JournalThread {
     const nowMs = Date.now()
     const dropsForgotten = isAskedFor || nowMs - this.#forgottenDroppedMs >= dropForgottenEveryMs
     if (dropsForgotten) this.#forgottenDroppedMs = nowMs
-    return new CompactionRun(nowMs - this.#start.writer.keepEntriesMs, dropsForgotten)
+    return new CompactionRun(nowMs - this.#keepMs(), dropsForgotten)
+  }
+
+  /** Shorter than asked for while the file is larger than it may be: what is oldest goes. */
+  #keepMs(): number {
+    const { keepEntriesMs, keepBytes = Number.MAX_SAFE_INTEGER } = this.#start.writer
+    const usedBytes = this.#writer.usedBytes()
+    if (usedBytes <= keepBytes) {
+      this.#keepShare = Math.min(1, this.#keepShare * 1.5)
+      return keepEntriesMs * this.#keepShare
+    }
+    this.#keepShare *= 0.9 * (keepBytes / usedBytes)
+    return keepEntriesMs * this.#keepShare
   }
 
   /** One slice for each turn of the loop: batches that arrived meanwhile are committed in between. */

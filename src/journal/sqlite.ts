@@ -12,6 +12,7 @@ import {
   type JournalEntry,
   JournalFailure,
   type JournalListener,
+  type JournalUsage,
   type KnownScope,
   type ReadQuery,
   type StoredEntry,
@@ -152,6 +153,9 @@ class WorkerJournal implements SqliteJournal {
     await this.#request((id) => ({ kind: 'covered', id, through }))
   }
 
+  readonly usage = async (): Promise<JournalUsage> =>
+    (await this.#request((id) => ({ kind: 'usage', id }))) as JournalUsage
+
   readonly scopes = async (): Promise<ReadonlyArray<KnownScope>> =>
     (await this.#request((id) => ({ kind: 'scopes', id }))) as ReadonlyArray<KnownScope>
 
@@ -192,14 +196,15 @@ class WorkerJournal implements SqliteJournal {
     this.#holdProcess()
     try {
       if (this.#failure === undefined) await this.#durableThrough(this.#last).catch(() => {})
+      // Before the writer, which removes the WAL when it is the last.
+      this.#tables?.db.close()
+      this.#tables = undefined
       // Also after a failure: the worker gives the lease back if it still can.
       await this.#request((id) => ({ kind: 'close', id }))
     } catch {
       await this.#worker.terminate()
     }
     if (!this.#hasExited) await exited
-    this.#tables?.db.close()
-    this.#tables = undefined
     // A failure that came before was told before; one that came now means that not all is durable.
     if (this.#failure !== undefined && failedBefore === undefined) throw this.#failure
   }

@@ -11,6 +11,7 @@ import {
   JournalLocked,
   JournalTooNew,
   JournalUnavailable,
+  type JournalUsage,
   type KnownScope,
   type LeaseHolder,
   type StoredEntry,
@@ -101,7 +102,7 @@ export type Request =
   | { readonly kind: 'checkpoints'; readonly id: number; readonly query: CheckpointQuery }
   | { readonly kind: 'forget'; readonly id: number; readonly scope: string; readonly through: number }
   | { readonly kind: 'covered'; readonly id: number; readonly through: number }
-  | { readonly kind: 'scopes'; readonly id: number }
+  | { readonly kind: 'scopes' | 'usage'; readonly id: number }
   | { readonly kind: 'read'; readonly id: number; readonly slice: ReadSlice }
   | { readonly kind: 'compact'; readonly id: number }
   | { readonly kind: 'close'; readonly id: number }
@@ -118,6 +119,7 @@ export type Answer =
   | ReadAnswer
   | ReadonlyArray<Checkpoint>
   | ReadonlyArray<KnownScope>
+  | JournalUsage
   | CompactionResult
   | null
 

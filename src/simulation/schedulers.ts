@@ -10,7 +10,8 @@ import {
   type ScopeEvent,
   wakeAt,
 } from '../../machines/index.ts'
-import type { Scheduler, SimulatedCall, VisibleRefusal, World } from './world.ts'
+import type { VisibleRefusal } from './answers.ts'
+import { estimateOf, type Scheduler, type SimulatedCall, type World } from './world.ts'
 
 /** The evidence that a refusal is read as, as `src/evidence` reads it from the wire. */
 export const evidenceOfRefusal = ({
@@ -92,10 +93,8 @@ export const laneScheduler = (
     const now = () => timeline.now()
     tell({ type: 'call.dispatched', at: now(), callId })
     const abort = world.dispatch(call, {
-      accepted: () => {
+      accepted: (limits) => {
         tell({ type: 'call.accepted', at: now(), callId })
-        // A real client reads what the answer's headers show, where the provider shows anything.
-        const limits = world.provider.headers(now())
         if (limits.length > 0) tell({ type: 'provider.evidence', at: now(), limits })
       },
       refused: (refusal) => {
@@ -128,7 +127,18 @@ export const laneScheduler = (
       tell({
         type: 'call.submitted',
         at,
-        call: { ...call, turnId: null, deadlineAt: null, dependsOn: [], parentId: null },
+        call: {
+          id: call.id,
+          lane: call.lane,
+          priorityClass: call.priorityClass,
+          principal: call.principal,
+          inputTokens: estimateOf(call),
+          outputTokens: call.outputTokens,
+          turnId: null,
+          deadlineAt: call.deadlineMs === undefined ? null : at + call.deadlineMs,
+          dependsOn: [],
+          parentId: null,
+        },
       })
     },
   }
@@ -139,10 +149,19 @@ export interface RetryBounds {
   readonly retries: number
   readonly baseMs: number
   readonly maxMs: number
+  /** A stated wait above this is taken for none. Infinity for a client that obeys them all. */
+  readonly mostStatedMs: number
 }
 
-/** The official SDKs: 2 retries, 0.5 s doubling to 8 s, a quarter of it jittered away, a stated wait obeyed. */
-export const sdkRetries: RetryBounds = { retries: 2, baseMs: 500, maxMs: 8_000 }
+/**
+ * The official SDKs as shipped: 2 retries, 0.5 s doubling to 8 s, a quarter of it jittered away; a
+ * stated wait is obeyed unless it is longer than a minute.
+ */
+export const sdkRetries: RetryBounds = { retries: 2, baseMs: 500, maxMs: 8_000, mostStatedMs: 60_000 }
+
+/** The wait that such a client obeys, ms; null for its own backoff. */
+export const obeyedMs = (statedMs: number | null, { mostStatedMs }: RetryBounds): number | null =>
+  statedMs !== null && statedMs <= mostStatedMs ? statedMs : null
 
 /** Every client for itself: send at once, back off when refused. `random` gives numbers in [0, 1). */
 export const retryingClients = (world: World, bounds: RetryBounds, random: () => number): Scheduler => {
@@ -154,7 +173,7 @@ export const retryingClients = (world: World, bounds: RetryBounds, random: () =>
         if (permanent || retries >= bounds.retries) return world.end(call.id, true)
         const backoffMs =
           Math.min(bounds.baseMs * 2 ** Math.min(retries, 30), bounds.maxMs) * (1 - 0.25 * random())
-        world.timeline.after(retryAfterMs ?? backoffMs, () => attempt(call, retries + 1))
+        world.timeline.after(obeyedMs(retryAfterMs, bounds) ?? backoffMs, () => attempt(call, retries + 1))
       },
     })
   }

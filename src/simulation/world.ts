@@ -1,7 +1,7 @@
 /** A provider, virtual time, and a record of what became of every call: the ground that schedulers are compared on. */
 import type { Lane, PriorityClass } from '../../machines/index.ts'
-import type { Provider } from '../emulator/index.ts'
-import type { Refusal } from '../emulator/rules/rule.ts'
+import type { LimitFact, Provider } from '../emulator/index.ts'
+import { type Answers, faithfulAnswers, HeaderView, refusalHeard, type VisibleRefusal } from './answers.ts'
 import type { Timeline } from './timeline.ts'
 
 export interface SimulatedCall {
@@ -9,19 +9,22 @@ export interface SimulatedCall {
   readonly lane: Lane
   readonly priorityClass: PriorityClass
   readonly principal: string
+  /** What the provider counts. */
   readonly inputTokens: number
   readonly outputTokens: number
+  /** What its client believes; default the truth. */
+  readonly estimatedTokens?: number
+  /** How long its client waits for the provider to accept it, ms; default without end. */
+  readonly deadlineMs?: number
 }
 
-/** What a client can see of a refusal; the rest of it is the provider's own truth. */
-export type VisibleRefusal = Pick<Refusal, 'kind' | 'retryAfterMs' | 'permanent'> & {
-  readonly currentLimit?: number
-  readonly nextLimit?: number
-}
+/** Input tokens as a scheduler may know them: it never sees more than its client. */
+export const estimateOf = ({ inputTokens, estimatedTokens = inputTokens }: SimulatedCall): number =>
+  estimatedTokens
 
 export interface DispatchHooks {
-  /** The first token came. */
-  readonly accepted: () => void
+  /** The first token came; with what the answer's headers show, where the provider shows anything. */
+  readonly accepted: (limits: ReadonlyArray<LimitFact>) => void
   readonly refused: (refusal: VisibleRefusal) => void
   readonly completed: () => void
 }
@@ -29,6 +32,8 @@ export interface DispatchHooks {
 /** Everything that may call the provider: it decides when. */
 export interface Scheduler {
   readonly submit: (call: SimulatedCall) => void
+  /** Told of calls that share the limits and that no client could know of: for oracles. */
+  readonly strangerAccepted?: (call: SimulatedCall) => void
 }
 
 export interface CallRecord {
@@ -47,9 +52,13 @@ export class World {
   readonly timeline: Timeline
   readonly provider: Provider
   readonly records = new Map<string, CallRecord>()
+  readonly #answers: Answers
+  readonly #headers: HeaderView
   readonly #ended = new Map<string, () => void>()
 
-  constructor(timeline: Timeline, provider: Provider) {
+  constructor(timeline: Timeline, provider: Provider, answers: Answers = faithfulAnswers) {
+    this.#answers = answers
+    this.#headers = new HeaderView(answers)
     this.timeline = timeline
     this.provider = provider
   }
@@ -65,13 +74,29 @@ export class World {
       failed: false,
     })
     this.#ended.set(call.id, ended)
+    const { deadlineMs } = call
+    if (deadlineMs !== undefined) {
+      const record = this.records.get(call.id)!
+      this.timeline.after(deadlineMs, () => {
+        if (record.acceptedAtMs === null) this.end(call.id, true)
+      })
+    }
     scheduler.submit(call)
   }
 
-  /** Sends the call to the provider now. Answers how to abort it. */
+  /** Whether the client's call is over, so that there is nothing to send any more. */
+  isOver(callId: string): boolean {
+    return this.records.get(callId)!.endedAtMs !== null
+  }
+
+  /**
+   * Sends the call to the provider now. Answers how to abort it. A call that its client has given up
+   * is not sent: it completes at once.
+   */
   dispatch(call: SimulatedCall, hooks: DispatchHooks): () => void {
     const { timeline, provider } = this
     const record = this.records.get(call.id)!
+    if (record.endedAtMs !== null) return timeline.after(0, hooks.completed)
     const begun = provider.begin({
       atMs: timeline.now(),
       callId: call.id,
@@ -87,10 +112,13 @@ export class World {
         ...(nextLimit === undefined ? {} : { nextLimit }),
       }
       // The answer travels: a scheduler never hears of a refusal inside its own dispatch.
-      return timeline.after(0, () => hooks.refused({ kind, retryAfterMs, permanent, ...stated }))
+      const heard = refusalHeard({ kind, retryAfterMs, permanent, ...stated }, this.#answers)
+      return timeline.after(this.#answers.refusalsLateMs, () => hooks.refused(heard))
     }
     record.acceptedAtMs = begun.atMs
-    const cancelFirst = timeline.at(begun.firstTokenAtMs, hooks.accepted)
+    const cancelFirst = timeline.at(begun.firstTokenAtMs, () =>
+      hooks.accepted(this.#headers.shown(provider.headers(timeline.now()), timeline.now())),
+    )
     const cancelEnd = timeline.at(begun.endsAtMs, () => {
       provider.finish({ dispatch: begun.dispatch, atMs: timeline.now() })
       this.end(call.id, false)

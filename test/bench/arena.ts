@@ -1,86 +1,71 @@
 /**
- * The README's table of the arena: every scenario of the project, `rightofway-adaptive` beside the
- * oracle, naive retries and the best rival. `node test/bench/arena.ts [--traces dir] [--json]`.
+ * The arena's table: scenarios at several seeds, ours beside the rivals, the oracle and the bound.
+ *
+ * `npm run bench:arena -- [--scenarios <files or folders, by commas>] [--seeds <count>]
+ * [--only <scenario names, by commas>] [--policies <names, by commas>] [--traces <folder>] [--json]`
  */
-import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { type PolicyResult, runArena } from '../../src/simulation/arena/arena.ts'
-import { type PolicyName, policyNames } from '../../src/simulation/arena/contenders.ts'
-import { loadScenario } from '../../src/simulation/arena/load.ts'
+import { parsePolicies } from '../../src/simulation/arena/arena.ts'
+import { clairvoyant } from '../../src/simulation/arena/clairvoyant/clairvoyant.ts'
+import type { PolicyName } from '../../src/simulation/arena/contenders.ts'
+import { type Loaded, loadScenario } from '../../src/simulation/arena/load.ts'
 import { TraceMissing } from '../../src/simulation/arena/trace.ts'
+import { runSeeds, scenarioFiles, seedsOf } from './arena-runs.ts'
+import { head, row } from './arena-table.ts'
 
 const { values } = parseArgs({
-  options: { traces: { type: 'string' }, json: { type: 'boolean', default: false } },
+  options: {
+    scenarios: { type: 'string', multiple: true },
+    seeds: { type: 'string', default: '5' },
+    only: { type: 'string' },
+    policies: { type: 'string' },
+    traces: { type: 'string' },
+    json: { type: 'boolean', default: false },
+  },
 })
-const folder = join(import.meta.dirname, '../../src/simulation/scenarios')
-const rivals = policyNames.filter((name) => !['rightofway', 'rightofway-adaptive', 'oracle'].includes(name))
+const list = (text: string | undefined): ReadonlyArray<string> =>
+  (text ?? '').split(',').filter((part) => part !== '')
 
-/** A rival that is better on both what primaries wait and what auxiliaries get done. */
-const betterRival = (
-  own: PolicyResult,
-  all: Readonly<Partial<Record<PolicyName, PolicyResult>>>,
-): string | null =>
-  rivals.find(
-    (name) =>
-      all[name]!.primaryWaitVsOracle < own.primaryWaitVsOracle &&
-      all[name]!.auxiliaryTokensVsOracle > own.auxiliaryTokensVsOracle,
-  ) ?? null
-
-const shortfalls = (own: PolicyResult, oracle: PolicyResult, rival: string | null): string => {
-  const said = [
-    own.primariesUnserved > oracle.primariesUnserved ? 'unserved' : null,
-    own.primaryWaitVsOracle > 2 ? 'wait' : null,
-    own.auxiliaryTokensVsOracle < 0.9 ? 'auxiliary tokens' : null,
-    own.refusalsVsNaive > 0.05 ? 'refusals' : null,
-    own.jain < 0.95 ? 'fairness' : null,
-    rival === null ? null : `${rival} is better on both`,
-  ].filter((one) => one !== null)
-  return said.join(', ')
+const shipped = join(import.meta.dirname, '../../src/simulation/scenarios')
+const compared: ReadonlyArray<PolicyName> = [
+  'rightofway-adaptive',
+  'headroom',
+  'headroom-told',
+  'bottleneck-reservoir',
+  'oracle',
+]
+const policies = values.policies === undefined ? compared : parsePolicies(list(values.policies))
+const seeds = Number(values.seeds)
+if (!Number.isInteger(seeds) || seeds < 1) {
+  throw new RangeError(`--seeds must be a whole number of at least 1, got ${values.seeds}`)
 }
+const only = new Set(list(values.only))
 
-const seconds = (ms: number | null): string => (ms === null ? '-' : (ms / 1000).toFixed(ms < 10_000 ? 1 : 0))
-
-const rows: string[] = []
-const ratios: number[] = []
-for (const file of readdirSync(folder).filter(
-  (name) => name.endsWith('.json') && !name.endsWith('.schema.json'),
-)) {
+const load = (path: string): Loaded | null => {
   try {
-    const { scenario, traces } = loadScenario(join(folder, file), values.traces ?? null)
-    const { policies } = runArena(scenario, { traces }).result
-    const own = policies['rightofway-adaptive']!
-    const oracle = policies.oracle!
-    const rival = betterRival(own, policies)
-    ratios.push(own.primaryWaitVsOracle)
-    if (values.json)
-      console.log(JSON.stringify({ bench: 'arena', case: scenario.name, ...own, betterRival: rival }))
-    const naive = policies['naive-retry']!
-    const cells = [
-      scenario.name,
-      `${seconds(own.primaryWaitMs.p50)} / ${seconds(oracle.primaryWaitMs.p50)} / ${seconds(naive.primaryWaitMs.p50)}`,
-      own.primaryWaitVsOracle.toFixed(2),
-      `${own.primariesUnserved} / ${oracle.primariesUnserved} / ${naive.primariesUnserved}`,
-      own.auxiliaryTokensVsOracle.toFixed(2),
-      own.refusalsVsNaive.toFixed(3),
-      own.jain.toFixed(2),
-      shortfalls(own, oracle, rival),
-    ]
-    rows.push(`| ${cells.join(' | ')} |`)
+    return loadScenario(path, values.traces ?? null)
   } catch (error) {
     if (!(error instanceof TraceMissing)) throw error
-    rows.push(`| ${file.replace('.json', '')} | needs \`--traces\` | | | | | | |`)
+    console.error(`left out: ${error.message}`)
+    return null
   }
 }
 
 if (!values.json) {
-  console.log(
-    '| scenario | primary wait p50, s: ours / oracle / naive | wait vs oracle | unserved: ours / oracle / naive | auxiliary tokens vs oracle | refusals vs naive | Jain | falls short on |',
-  )
-  console.log('| --- | --- | --- | --- | --- | --- | --- | --- |')
-  console.log(rows.join('\n'))
-  const sorted = ratios.sort((one, other) => one - other)
-  console.log(
-    `\nmedian wait vs oracle ${sorted[sorted.length >> 1]!.toFixed(2)}, worst ${sorted.at(-1)!.toFixed(2)}`,
-  )
+  console.log(`Mean primary wait, s: median (worst) of ${seeds} seeds / auxiliary Mtok / refusals\n`)
+  console.log(head(policies))
+}
+for (const path of scenarioFiles(values.scenarios?.flatMap(list) ?? [shipped])) {
+  const loaded = load(path)
+  if (loaded === null || (only.size > 0 && !only.has(loaded.scenario.name))) continue
+  const { scenario, traces } = loaded
+  const results = runSeeds(loaded, policies, seeds)
+  const bounds = seedsOf(scenario, seeds).map((seeded) => clairvoyant(seeded, traces))
+  if (!values.json) console.log(row(scenario, results, bounds))
+  else {
+    for (const [policy, runs] of results) {
+      console.log(JSON.stringify({ bench: 'arena', case: scenario.name, policy, runs, clairvoyant: bounds }))
+    }
+  }
 }

@@ -26,6 +26,23 @@ const specs = {
     inputTokensPerMinute: tokens,
     burstInputTokens: tokens,
   }),
+  'changing-bucket': fc
+    .record({ states, first: tokens, second: tokens, atMs: fc.integer({ min: 20_000, max: 5 * minuteMs }) })
+    .map(({ states, first, second, atMs }) => ({
+      rule: 'changing-bucket' as const,
+      states,
+      changes: [
+        { atMs: 0, inputTokensPerMinute: first },
+        { atMs, inputTokensPerMinute: second },
+      ],
+      everyMs: 2 * atMs,
+    })),
+  'token-window': fc.record({
+    rule: fc.constant('token-window' as const),
+    states,
+    form: fc.constantFrom('fixed' as const, 'sliding' as const),
+    inputTokensPerWindow: tokens,
+  }),
   'use-growth': fc
     .record({ floor: tokens, growth: fc.double({ min: 1, max: 3, noNaN: true }), above: tokens, states })
     .map(({ floor, growth, above, states }) => ({
@@ -89,6 +106,29 @@ const between = (accepted: readonly Entry[], afterMs: number, untilMs: number): 
 const trailing = (accepted: readonly Entry[], atMs: number): number =>
   between(accepted, atMs - minuteMs, atMs)
 
+/** Level of a bucket whose limit alternates between two, walked from change to change. */
+const changingLevel = (
+  { changes, everyMs }: Extract<RuleSpec, { readonly rule: 'changing-bucket' }>,
+  accepted: readonly Entry[],
+  atMs: number,
+): number => {
+  const limitAt = (timeMs: number): number =>
+    changes.findLast((change) => change.atMs <= timeMs % everyMs!)!.inputTokensPerMinute
+  const half = changes[1]!.atMs
+  const moments = accepted.map((entry) => [entry.atMs, entry.inputTokens] as const)
+  for (let change = half; change <= atMs; change += half) moments.push([change, 0])
+  moments.push([atMs, 0])
+  moments.sort(([one], [other]) => one - other)
+  let [level, fromMs] = [limitAt(0) * minuteMs, 0]
+  for (const [untilMs, taken] of moments) {
+    const limit = limitAt(fromMs)
+    level = Math.min(limit * minuteMs, level + (untilMs - fromMs) * limit)
+    level = Math.min(limitAt(untilMs) * minuteMs, level) - taken * minuteMs
+    fromMs = untilMs
+  }
+  return Math.floor(level / minuteMs)
+}
+
 /** Each rule once more, from its definition, over the whole list of accepted calls. */
 const oracleOf = (spec: RuleSpec): Oracle => {
   switch (spec.rule) {
@@ -123,6 +163,14 @@ const oracleOf = (spec: RuleSpec): Oracle => {
         const limit = Math.max(spec.steadyTokensPerMinute, spec.growth * peak)
         return trailing(accepted, atMs) + inputTokens <= limit
       }
+    case 'token-window':
+      return (accepted, { atMs, inputTokens }) => {
+        const since = spec.form === 'sliding' ? atMs - minuteMs : Math.floor(atMs / minuteMs) * minuteMs - 1
+        return between(accepted, since, atMs) + inputTokens <= spec.inputTokensPerWindow
+      }
+    case 'changing-bucket':
+      // Millisecond by millisecond would take hours: from one event to the next, cut at the changes.
+      return (accepted, call) => changingLevel(spec, accepted, call.atMs) >= call.inputTokens
     case 'daily-quota':
       return (accepted, { atMs, inputTokens }) => {
         const midnight = Math.floor(atMs / 86_400_000) * 86_400_000

@@ -3,7 +3,15 @@ import { Cause, Effect, Exit, Fiber } from 'effect'
 import { describe, expect, it } from 'vitest'
 import { kernelOf, runnerOf } from '../../src/host/internal.ts'
 import { effectScope } from '../../src/host/service.ts'
-import { type LaneHost, lanedFetch, ManualClock, openHost, type Permit } from '../../src/index.ts'
+import {
+  Host,
+  type HostOpenError,
+  type LaneHost,
+  lanedFetch,
+  ManualClock,
+  openHost,
+  type Permit,
+} from '../../src/index.ts'
 import type { StoredEntry } from '../../src/journal/journal.ts'
 import { openMemoryJournal } from '../../src/journal/memory.ts'
 import { accelerationError, Bench, settle } from './bench.ts'
@@ -479,5 +487,13 @@ describe('when the journal fails, every promise that was given out settles', () 
     expect(told).not.toBe('somebody never heard')
     // Nothing was granted by a commit that never ended.
     for (const end of await ends) expect(end).toMatchObject({ status: 'rejected' })
+  })
+})
+
+describe('the layer of a host', () => {
+  it('fails with the error that says why it does not open', async () => {
+    const layer = Host.layer({ journal: '/nowhere/at/all/lanes.db' })
+    const error: HostOpenError = await Effect.runPromise(Effect.flip(Effect.provide(Effect.void, layer)))
+    expect(error._tag).toBe('JournalUnavailable')
   })
 })

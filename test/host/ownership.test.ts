@@ -321,7 +321,7 @@ describe('in any history of asking, granting, preempting, refusing, leaving and 
         }
         await world.end()
       }),
-      { numRuns: Number(process.env['RIGHTOFWAY_RUNS'] ?? 200), endOnFailure: true },
+      { numRuns: Number(process.env['RIGHTOFWAY_PROPERTY_RUNS'] ?? 200), endOnFailure: true },
     )
   }, 120_000)
 })

@@ -4,17 +4,18 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Lane, ScopeContext } from '../../machines/index.ts'
 import { decodeScope, encodeScope } from '../../machines/snapshot/codec.ts'
-import { type LaneStatus, scopeStatus } from '../../src/host/status.ts'
+import { scopeStatus } from '../../src/host/scope-facts.ts'
+import type { LaneStatus } from '../../src/host/status.ts'
 import { Story } from '../machines/story.ts'
 import { anyMove, anyPolicy, Drive } from '../properties/scope-drive.ts'
 
 /** The same, by looking at every call. */
-const counted = ({ waiting, inFlight, at }: ScopeContext, lane: Lane): LaneStatus => {
+const counted = ({ waiting, inFlight }: ScopeContext, lane: Lane, nowMs: number): LaneStatus => {
   const ages = [...HashMap.values(waiting)].flatMap(({ call, submittedAt }) =>
-    call.lane === lane ? [at - submittedAt] : [],
+    call.lane === lane ? [nowMs - submittedAt] : [],
   )
   const runs = [...HashMap.values(inFlight)].flatMap(({ call, grantedAt }) =>
-    call.lane === lane ? [at - grantedAt] : [],
+    call.lane === lane ? [nowMs - grantedAt] : [],
   )
   return {
     waiting: ages.length,
@@ -24,11 +25,12 @@ const counted = ({ waiting, inFlight, at }: ScopeContext, lane: Lane): LaneStatu
   }
 }
 
-const isAsCounted = (context: ScopeContext): void => {
-  const { primary, auxiliary } = scopeStatus(context)
+const isAsCounted = (context: ScopeContext, laterMs: number): void => {
+  const nowMs = context.at + laterMs
+  const { primary, auxiliary } = scopeStatus(context, nowMs)
   expect({ primary, auxiliary }).toEqual({
-    primary: counted(context, 'primary'),
-    auxiliary: counted(context, 'auxiliary'),
+    primary: counted(context, 'primary', nowMs),
+    auxiliary: counted(context, 'auxiliary', nowMs),
   })
 }
 
@@ -42,7 +44,7 @@ describe('the lanes of a status', () => {
       story.pass(100)
     }
     story.withdraw('gone')
-    expect(scopeStatus(story.context)).toMatchObject({
+    expect(scopeStatus(story.context, story.context.at)).toMatchObject({
       primary: { waiting: 0, inFlight: 0, longestWaitMs: null, longestActiveMs: null },
       auxiliary: { waiting: 2, inFlight: 1, longestWaitMs: 200, longestActiveMs: 1_300 },
     })
@@ -50,13 +52,13 @@ describe('the lanes of a status', () => {
 
   it('are what looking at every call would find, also after a restart', () => {
     fc.assert(
-      fc.property(anyPolicy, fc.array(anyMove, { maxLength: 60 }), (policy, moves) => {
+      fc.property(anyPolicy, fc.array(anyMove, { maxLength: 60 }), fc.nat(1e6), (policy, moves, laterMs) => {
         const drive = new Drive(policy)
         for (const move of moves) {
           drive.move(move)
-          isAsCounted(drive.context)
+          isAsCounted(drive.context, laterMs)
         }
-        isAsCounted(decodeScope(JSON.parse(JSON.stringify(encodeScope(drive.context)))))
+        isAsCounted(decodeScope(JSON.parse(JSON.stringify(encodeScope(drive.context)))), laterMs)
       }),
     )
   })

@@ -1,20 +1,20 @@
 import { expect, it } from 'vitest'
 import { activeStates, chartOf, chartPath } from '../../inspector/chart.ts'
 import { arrowsOf } from '../../inspector/page/src/model/layout.ts'
-import { providerScope } from '../../machines/index.ts'
+import { scopeChart } from '../../machines/index.ts'
 
-const chart = chartOf(providerScope.config)!
+const chart = chartOf(scopeChart.config)!
 
 it('draws the scope from its own definition: every state of the machine, and no other', () => {
   const own = (node: { readonly id: string; readonly states: object }): string[] => [
     node.id,
     ...Object.values(node.states).flatMap(own),
   ]
-  expect(chart.states.map(({ id }) => id)).toEqual(own(providerScope.root))
+  expect(chart.states.map(({ id }) => id)).toEqual(own(scopeChart.root))
 })
 
 it('draws every transition of the machine that leads somewhere, with its guard', () => {
-  type Node = typeof providerScope.root
+  type Node = typeof scopeChart.root
   const own = (node: Node): string[] => [
     ...[...(node.always ?? []), ...[...node.transitions.values()].flat()].flatMap(
       ({ source, target, guard }) => (target ?? []).map(({ id }) => `${source.id} ${id} ${guard ?? null}`),
@@ -22,7 +22,7 @@ it('draws every transition of the machine that leads somewhere, with its guard',
     ...Object.values(node.states).flatMap((child) => own(child as Node)),
   ]
   const drawn = chart.edges.map(({ sourceId, targetId, guard }) => `${sourceId} ${targetId} ${guard}`)
-  expect(drawn.sort()).toEqual(own(providerScope.root).sort())
+  expect(drawn.sort()).toEqual(own(scopeChart.root).sort())
 })
 
 it('keeps nested states in their parents, with paths as the state is named', () => {

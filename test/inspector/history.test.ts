@@ -72,6 +72,6 @@ it('knows nothing of an empty journal, without complaint', async () => {
   expect(await history.rowsAt({ at: 1e15 })).toEqual([])
   expect(await history.stateAt('nobody', { position: 10 })).toMatchObject({ position: 0, snapshot: null })
   expect(await history.window('nobody', 10)).toMatchObject({ earlier: 0, later: 0 })
-  expect(await history.explain('nobody')).toBeNull()
+  expect(await history.explain('nobody', { nowMs: 0 })).toBeNull()
   await host.close()
 })

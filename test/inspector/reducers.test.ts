@@ -6,9 +6,9 @@ import { FilteredLog, noFilter } from '../../inspector/page/src/model/log.ts'
 import { formatPlace, home, parsePlace } from '../../inspector/page/src/model/place.ts'
 import { Track } from '../../inspector/page/src/model/track.ts'
 import type { EntryFrame } from '../../inspector/protocol.ts'
-import { scopeRow } from '../../inspector/row.ts'
 import { encodeScope } from '../../machines/snapshot/codec.ts'
 import { kernelOf } from '../../src/host/internal.ts'
+import { scopeFacts } from '../../src/host/scope-facts.ts'
 import { entriesOf, openStory, type Story, scope, startMs, tellStory } from './story.ts'
 
 const nothing = { base: { scope, position: 0, at: 0, snapshot: null }, earlier: 0, later: 0 }
@@ -112,9 +112,9 @@ describe('a track', () => {
 
   it('makes the row of a moment as the host does now', () => {
     const track = trackOf()
-    const { context, position } = kernelOf(story.host).runners.get(scope)!
+    const { context } = kernelOf(story.host).runners.get(scope)!
     const last = track.contextAt(track.entries.length - 1)
-    expect(scopeRow(last, track.lastPosition)).toEqual(scopeRow(context, position))
+    expect(scopeFacts(last)).toEqual(scopeFacts(context))
   })
 
   it('samples tokens and calls over time, with the refusals', () => {

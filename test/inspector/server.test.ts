@@ -227,10 +227,10 @@ describe('mounted under a prefix', () => {
 describe('questions', () => {
   it('about scopes are answered for now and for then', async () => {
     const now = await askJson<ScopesAnswer>(open, '/api/scopes')
-    expect(now).toMatchObject({ live: true, actions: true, scopes: [{ scope }] })
+    expect(now).toMatchObject({ live: true, actions: true, scopes: [{ facts: { scope } }] })
     const { entries } = await askJson<EntriesAnswer>(open, `/api/entries?${query}&limit=4`)
     const then = await askJson<ScopesAnswer>(open, `/api/scopes?at=${entries.at(-1)?.event.at}`)
-    expect(then.scopes[0]).toMatchObject({ scope, state: 'primaryPending', auxiliaryGate: 'closed' })
+    expect(then.scopes[0]?.facts).toMatchObject({ scope, state: 'primaryPending', auxiliaryGate: 'closed' })
   })
 
   it('about a state are answered as the host itself knows it', async () => {

@@ -64,6 +64,7 @@ describe('a whole journal', () => {
       entries: 3_000,
       scopes: ['a', 'b', 'c'],
       problems: [],
+      notes: [],
     })
     const bytes = readFileSync(path)
     expect(repairJournal(path, mendScope)).toMatchObject({

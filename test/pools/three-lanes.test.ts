@@ -117,9 +117,13 @@ describe('a pool whose process ended', () => {
 
     const before = await openHost({ journal })
     const pool = before.scope('worker-pool', policy)
-    const running = run(pool, 'running', () => new Promise(() => {}))
+    let started = false
+    const running = run(pool, 'running', () => {
+      started = true
+      return new Promise(() => {})
+    })
     running.catch(() => {})
-    await until(() => pool.status.auxiliary.inFlight === 1)
+    await until(() => started)
     const waiting = ['one', 'two'].map((id) => run(pool, id, async () => id))
     await until(() => pool.status.auxiliary.waiting === 2)
     const released = Promise.allSettled(waiting)

@@ -24,9 +24,12 @@ const held = async (journal: string | Journal = ':memory:'): Promise<Bench> => {
   return bench
 }
 
-const dead = async (path: string, callId: string) => {
+const dead = async (path: string, callId: string, nowMs?: number) => {
   const reader = await openSqliteReader(path)
-  const explanation = await explainFrom(reader, path, callId, { stateOf: stateInJournal(reader, path) })
+  const explanation = await explainFrom(reader, path, callId, {
+    stateOf: stateInJournal(reader, path),
+    ...(nowMs === undefined ? {} : { nowMs }),
+  })
   reader.close()
   return explanation
 }
@@ -43,6 +46,7 @@ describe('a waiting call', () => {
       lines: [
         '22:13:20.000 submitted: auxiliary, background_ingestion, for residence-a, about 60000 input tokens',
         '22:13:20.000 deferred: a primary is pending (primary-pending, in primaryPending)',
+        '22:13:25.000 the scope: gate closed, 1 of 32 places taken, 1 primary waits (longest 5.0 s), 3 auxiliaries wait (longest 5.0 s)',
         '22:13:25.000 still waits after 5.0 s, behind 2 auxiliaries (1 of its own principal): a primary is pending (primary-pending, in primaryPending)',
       ],
     })
@@ -55,7 +59,7 @@ describe('a waiting call', () => {
   it('is behind those that go before it, not those that came before it', async () => {
     const bench = await held()
     await bench.primary('later')
-    await bench.primary('needs', { dependsOn: ['running'] })
+    await bench.primary('needs', { dependsOn: ['other'] })
     await bench.primary('next', { priorityClass: 'interactive' })
     const behind = async (id: string) =>
       /behind \d+ \w+/.exec((await bench.host.explain(id))!.lines.at(-1)!)?.[0]
@@ -73,7 +77,7 @@ describe('a waiting call', () => {
     const running = await bench.host.explain('asked')
     // Killed: nothing is written any more.
     await kernelOf(bench.host).journal.close()
-    expect(await dead(path, 'asked')).toEqual(running)
+    expect(await dead(path, 'asked', bench.clock.now())).toEqual(running)
     await using second = await openHost({ journal: path, clock: bench.clock })
     const lines = (await second.explain('asked'))?.lines ?? []
     expect(lines.at(-2)).toMatch(
@@ -109,6 +113,7 @@ describe('history that is gone', () => {
       lines: [
         expect.stringContaining('was compacted'),
         expect.stringContaining('submitted: auxiliary'),
+        expect.stringContaining('the scope: gate closed, 1 of 32 places taken'),
         expect.stringContaining('still waits after 0.0 s, behind 2 auxiliaries'),
       ],
     })

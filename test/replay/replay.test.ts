@@ -36,7 +36,7 @@ describe('a past state', () => {
       "anthropic/k1/m at 2023-11-14T22:13:22.000Z, entry 10
         state      quietRamp.admitting, gate closed, capacity 4
         primary    0 waiting, 1 in flight
-        auxiliary  2 waiting, 0 in flight
+        auxiliary  2 waiting (longest 3.0 s), 0 in flight
         sent       181003 input tokens in the last minute
         in flight  turn-1: primary of default, dispatched, since 22:13:22.000 (primary)
         waiting    merge-4: auxiliary of default, since 22:13:20.000 (reserve-kept)

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { contenders } from '../../src/simulation/arena/contenders.ts'
+import { jainOfEquals } from '../../src/simulation/arena/equals.ts'
 import { jainIndex, maxMinShares } from '../../src/simulation/arena/jain.ts'
 import { compare, measure, nearestRank } from '../../src/simulation/arena/metrics.ts'
 import { runPolicy } from '../../src/simulation/arena/run.ts'
@@ -87,6 +88,24 @@ describe('metrics, by hand', () => {
     expect(measure(runPolicy(crowded, contenders['naive-retry'])).jain).toBeLessThan(0.8)
   })
 
+  test('fairness between equals looks at tokens alone, and only at those who ask for the same', () => {
+    const alike = tinyScenario(
+      [bucket],
+      [workers('one', 1, 200), workers('other', 1, 200), workers('many', 9, 200)],
+    )
+    const run = runPolicy(alike, contenders['naive-retry'])
+    const [one, other] = ['one', 'other'].map((principal) =>
+      run.records.reduce(
+        (sum, { call, acceptedAtMs }) =>
+          call.principal === principal && (acceptedAtMs ?? Infinity) < 120_000 ? sum + call.inputTokens : sum,
+        0,
+      ),
+    )
+    expect(jainOfEquals(run)).toBe(jainIndex([one!, other!]))
+    const nobody = runPolicy(scenario, contenders['naive-retry'])
+    expect(jainOfEquals(nobody)).toBeNull()
+  })
+
   test('ratios survive an oracle that waits for nothing and a rival that is never refused', () => {
     const own = measure(runPolicy(scenario, contenders['naive-retry']))
     const idle = {
@@ -95,14 +114,25 @@ describe('metrics, by hand', () => {
       auxiliaryTokensServed: 0,
       refusals: { primary: 0, auxiliary: 0 },
     }
-    expect(compare(own, own, own)).toEqual({
+    const clairvoyant = {
+      meanPrimaryWaitMs: 0,
+      primariesUnserved: 0,
+      acceptedTokens: 1_300,
+      auxiliaryTokens: 1_000,
+    }
+    expect(compare(own, { oracle: own, naive: own, clairvoyant })).toEqual({
       primaryWaitVsOracle: 1,
       auxiliaryTokensVsOracle: 1,
+      primaryWaitVsClairvoyant: 20,
+      auxiliaryTokensVsClairvoyant: 0.5,
       refusalsVsNaive: 1,
     })
-    expect(compare(own, idle, idle)).toEqual({
+    const boundless = { ...clairvoyant, auxiliaryTokens: Number.POSITIVE_INFINITY }
+    expect(compare(own, { oracle: idle, naive: idle, clairvoyant: boundless })).toEqual({
       primaryWaitVsOracle: 20,
       auxiliaryTokensVsOracle: 1,
+      primaryWaitVsClairvoyant: 20,
+      auxiliaryTokensVsClairvoyant: null,
       refusalsVsNaive: 1,
     })
   })

@@ -2,7 +2,13 @@ import Bottleneck from 'bottleneck'
 import PQueue from 'p-queue'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { makeProvider, type RuleSpec } from '../../src/emulator/index.ts'
+import type { VisibleRefusal } from '../../src/simulation/answers.ts'
 import { type Contender, type Ground, priorityRankOf } from '../../src/simulation/arena/ground.ts'
+import {
+  bottleneckReservoir,
+  limitersFor,
+  refreshMs,
+} from '../../src/simulation/arena/rivals/bottleneck-reservoir.ts'
 import { canAdmit, edictReserve } from '../../src/simulation/arena/rivals/edict-gate.ts'
 import { bottleneckPriority, pQueuePriority } from '../../src/simulation/arena/rivals/priority-queues.ts'
 import { patientRetries, sendRetrying, waitBeforeRetry } from '../../src/simulation/arena/rivals/retrying.ts'
@@ -13,7 +19,7 @@ import { sequenceOf } from '../../src/simulation/arena/size.ts'
 import { startTraffic } from '../../src/simulation/arena/traffic.ts'
 import { sdkRetries } from '../../src/simulation/schedulers.ts'
 import { Timeline } from '../../src/simulation/timeline.ts'
-import { type VisibleRefusal, World } from '../../src/simulation/world.ts'
+import { World } from '../../src/simulation/world.ts'
 import { callsAt, tinyScenario, workers } from './tiny.ts'
 
 afterEach(() => {
@@ -63,11 +69,46 @@ const realBottleneck: Contender = ({ world, scenario, random }) => {
   }
 }
 
+/** Nested limiters, each with its reservoir and the job's weight, and one that bounds the jobs at once. */
+const realReservoir: Contender = ({ world, scenario, random }) => {
+  const limiters = limitersFor(scenario).map(({ reservoir, maxConcurrent, weightOf }) => {
+    const options =
+      reservoir === null
+        ? { maxConcurrent }
+        : { reservoir, reservoirRefreshAmount: reservoir, reservoirRefreshInterval: refreshMs }
+    return { limiter: new Bottleneck(options), weightOf }
+  })
+  return {
+    submit: (call) => {
+      const send = () =>
+        new Promise<void>((over) => {
+          sendRetrying(world, call, { bounds: patientRetries, random, jitter: 0, over })
+        })
+      const nested = limiters.reduceRight<() => Promise<void>>(
+        (inner, { limiter, weightOf }) =>
+          () =>
+            limiter.schedule({ priority: priorityRankOf(call), weight: weightOf(call), id: call.id }, inner),
+        send,
+      )
+      void nested()
+    },
+  }
+}
+
 /** What became of each call. Everything that a library does in promises happens before time goes on. */
 const outcomes = async (scenario: Scenario, contender: Contender) => {
   const timeline = new Timeline()
   // The libraries' own timers are on virtual time as well.
   vi.stubGlobal('setTimeout', (fn: () => void, ms = 0) => timeline.after(ms, fn))
+  vi.stubGlobal('setInterval', (fn: () => void, ms: number) => {
+    const again = (): void => {
+      timeline.after(ms, again)
+      fn()
+    }
+    timeline.after(ms, again)
+    return { unref: () => {} }
+  })
+  vi.spyOn(Date, 'now').mockImplementation(() => timeline.now())
   const { latency } = scenario.provider
   const provider = makeProvider({ rules: rulesOf(scenario), latency, seed: scenario.seed })
   const world = new World(timeline, provider)
@@ -81,6 +122,7 @@ const outcomes = async (scenario: Scenario, contender: Contender) => {
     await new Promise((resolve) => setImmediate(resolve))
   }
   vi.unstubAllGlobals()
+  vi.restoreAllMocks()
   return [...world.records.values()].map(
     ({ call, submittedAtMs, acceptedAtMs, endedAtMs, refusals, failed }) => ({
       id: call.id,
@@ -140,6 +182,25 @@ describe('rivals against the libraries that they stand for, on the same virtual 
     const real = await outcomes(scenario, realBottleneck)
     expect(real.length).toBeGreaterThan(20)
     expect(await outcomes(scenario, bottleneckPriority)).toEqual(real)
+  })
+
+  const limited: typeof cases = [
+    ...cases,
+    [
+      'requests and output as well',
+      4,
+      [
+        { rule: 'token-bucket', inputTokensPerMinute: 900, states: 'none' },
+        { rule: 'requests-per-minute', requestsPerMinute: 30 },
+        { rule: 'output-tokens-per-minute', outputTokensPerMinute: 6_000 },
+      ],
+    ],
+  ]
+  test.each(limited)("Bottleneck's reservoir under %s, seed %i", async (_name, seed, rule) => {
+    const scenario = mixed(rule, seed)
+    const real = await outcomes(scenario, realReservoir)
+    expect(real.length).toBeGreaterThan(10)
+    expect(await outcomes(scenario, bottleneckReservoir)).toEqual(real)
   })
 })
 

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { InvalidInput } from '../../machines/index.ts'
+import { faithfulAnswers } from '../../src/simulation/answers.ts'
 import { scenarioJsonSchema } from '../../src/simulation/arena/json-schema.ts'
 import { parseScenario } from '../../src/simulation/arena/scenario.ts'
 import { drawTokens, meanTokens, sequenceOf } from '../../src/simulation/arena/size.ts'
@@ -27,6 +28,8 @@ describe('a scenario', () => {
       states: 'none',
       concurrency: 4,
       latency: { firstTokenMs: 5, perOutputTokenMs: 0.5 },
+      answers: faithfulAnswers,
+      strangers: [],
     })
   })
 

@@ -7,6 +7,7 @@ import { InvalidInput } from '../../machines/index.ts'
 import { simulate } from '../../src/cli/simulating.ts'
 import { runArena } from '../../src/simulation/arena/arena.ts'
 import { contenders, policyNames } from '../../src/simulation/arena/contenders.ts'
+import { bestRival, inOrder } from '../../src/simulation/arena/rank.ts'
 import { reportPage } from '../../src/simulation/arena/report/page.ts'
 import { auxiliaryCounts, primarySpans, tokenSeries } from '../../src/simulation/arena/report/series.ts'
 import { duration, tokens } from '../../src/simulation/arena/report/words.ts'
@@ -18,6 +19,31 @@ const scenarioPath = fileURLToPath(
   new URL('../../src/simulation/scenarios/made-conversation.json', import.meta.url),
 )
 const request = { scenarioPath, policies: null, tracesDir: null, reportPath: null, json: false }
+
+describe('ranking', () => {
+  const policies = (waits: Readonly<Record<string, readonly [number, number]>>) =>
+    ({
+      policies: Object.fromEntries(
+        Object.entries(waits).map(([name, [primariesUnserved, primaryWaitVsOracle]]) => [
+          name,
+          { primariesUnserved, primaryWaitVsOracle, auxiliaryTokensServed: 1 },
+        ]),
+      ),
+    }) as unknown as Parameters<typeof bestRival>[0]
+
+  test('the best rival serves most, then soonest; ours and the oracle are none', () => {
+    const result = policies({
+      rightofway: [0, 0],
+      oracle: [0, 0],
+      headroom: [1, 1],
+      'edict-gate': [0, 3],
+      'naive-retry': [0, 2],
+    })
+    expect(bestRival(result)).toBe('naive-retry')
+    expect(inOrder(result)).toEqual(['rightofway', 'naive-retry', 'oracle', 'headroom', 'edict-gate'])
+    expect(bestRival(policies({ oracle: [0, 0] }))).toBeNull()
+  })
+})
 
 describe('simulate', () => {
   test('prints a table for people, one line per policy', () => {
@@ -36,6 +62,12 @@ describe('simulate', () => {
       scenario: 'made-conversation',
       seed: 20,
       durationMs: 1_200_000,
+      clairvoyant: {
+        meanPrimaryWaitMs: expect.any(Number),
+        primariesUnserved: 0,
+        acceptedTokens: expect.any(Number),
+        auxiliaryTokens: expect.any(Number),
+      },
       policies: { rightofway: expect.anything(), oracle: expect.anything() },
     })
     const number = expect.any(Number)
@@ -45,10 +77,15 @@ describe('simulate', () => {
       auxiliaryTokensServed: number,
       auxiliaryMaxDeferralMs: number,
       refusals: { primary: number, auxiliary: number },
+      meanPrimaryWaitMs: number,
       jain: number,
+      jainOfEquals: null,
+      refusalsPerAccepted: number,
       utilization: number,
       primaryWaitVsOracle: number,
       auxiliaryTokensVsOracle: number,
+      primaryWaitVsClairvoyant: number,
+      auxiliaryTokensVsClairvoyant: number,
       refusalsVsNaive: number,
     })
   })
@@ -84,6 +121,9 @@ describe('simulate', () => {
   })
 })
 
+/** The page up to its scripts. */
+const dataOf = (page: string): string => page.slice(page.indexOf('<body>'), page.indexOf('<script>'))
+
 describe('the report', () => {
   const scenario = {
     ...tinyScenario(
@@ -94,19 +134,39 @@ describe('the report', () => {
   }
 
   test('needs nothing from anywhere', () => {
-    const page = reportPage(scenario, runArena(scenario))
-    expect(page).not.toMatch(/https?:|<script|<link|<img|@import|url\(|src=/)
+    const outcome = runArena(scenario)
+    const page = reportPage(scenario, outcome)
+    const own = page.replace(
+      readFileSync(import.meta.resolve('uplot/dist/uPlot.iife.min.js').slice(7), 'utf8'),
+      '',
+    )
+    expect(own.length).toBeLessThan(page.length - 40_000)
+    expect(own).not.toMatch(/https?:|<link|<img|@import|url\(|src=/)
     expect(page).toContain('prefers-color-scheme:dark')
     expect(page).toContain('&lt;b&gt;&quot;tiny&quot; &amp; small&lt;/b&gt;')
     expect(page).not.toContain('<b>')
-    // Two plots of waits, and two for each policy.
-    expect(page.match(/<svg /g)).toHaveLength(2 + 2 * policyNames.length)
-    expect(page).not.toMatch(/NaN|Infinity|undefined/)
+    // Waits over time, three plots of shares, and two for each policy.
+    const front = policyNames.length - inOrder(outcome.result).slice(0, 4).length + 3
+    expect(page.match(/ data-plot="/g)).toHaveLength(4 + 2 * (front + 1))
+    expect(dataOf(page)).not.toMatch(/NaN|Infinity|undefined/)
+    expect(page).toContain('<h2>Ours against the best rival, ')
+  })
+
+  test("tells each primary's story in the words of explain", () => {
+    const page = reportPage(scenario, runArena(scenario))
+    const [story] = page.match(/<details class="story" id="story-rightofway-adaptive-1-0-0">.*?<\/details>/s)!
+    expect(story).toMatch(/00:00:01\.000 submitted: primary, interactive, for p, about 300 input tokens/)
+    expect(story).toMatch(/the provider began to answer/)
+  })
+
+  test('keeps a name from ending its script', () => {
+    const evil = { ...scenario, traffic: scenario.traffic, name: '</script><script>alert(1)' }
+    expect(reportPage(evil, runArena(evil, { policies: ['oracle'] }))).not.toContain('<script>alert(1)')
   })
 
   test('survives a scenario in which nothing happens and nothing bounds', () => {
     const idle = tinyScenario([{ rule: 'overload', probability: 0 }], [callsAt('primary', 'p', [], 1)])
-    expect(reportPage(idle, runArena(idle))).not.toMatch(/NaN|Infinity|undefined/)
+    expect(dataOf(reportPage(idle, runArena(idle)))).not.toMatch(/NaN|Infinity|undefined/)
   })
 
   test('shows tokens of a minute against what it could have held, and who waited', () => {

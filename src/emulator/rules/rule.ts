@@ -9,6 +9,8 @@ export type Statement = (typeof statements)[number]
 
 export const ruleNames = [
   'token-bucket',
+  'changing-bucket',
+  'token-window',
   'use-growth',
   'time-step',
   'slow-down',
@@ -16,6 +18,7 @@ export const ruleNames = [
   'output-tokens-per-minute',
   'concurrency',
   'overload',
+  'outage',
   'daily-quota',
   'spend-cap',
 ] as const

@@ -1,6 +1,8 @@
 import { Data, Schema } from 'effect'
+import { changingBucket } from './changing-bucket.ts'
 import { concurrency } from './concurrency.ts'
 import { dailyQuota } from './daily-quota.ts'
+import { outage } from './outage.ts'
 import { outputTokensPerMinute } from './output-tokens-per-minute.ts'
 import { overload } from './overload.ts'
 import { requestsPerMinute } from './requests-per-minute.ts'
@@ -8,7 +10,8 @@ import { type LimitRule, ruleNames, type Statement, statements } from './rule.ts
 import { slowDown } from './slow-down.ts'
 import { spendCap } from './spend-cap.ts'
 import { timeStep } from './time-step.ts'
-import { tokenBucket } from './token-bucket.ts'
+import { chargedAt, tokenBucket } from './token-bucket.ts'
+import { tokenWindow, windowForms } from './token-window.ts'
 import { useGrowth } from './use-growth.ts'
 
 /** A number whose error names the value and the range. */
@@ -31,6 +34,60 @@ const TokenBucketSpec = Schema.Struct({
   states,
   inputTokensPerMinute: tokens,
   burstInputTokens: Schema.optionalKey(tokens),
+  chargedAt: Schema.optionalKey(Schema.Literals(chargedAt)),
+})
+
+/** Times after the start, at most a year. */
+const time = inRange(0, 31_536_000_000, true)
+
+/** Changes of a limit: in the order of their times, from the start on. */
+const fromTheStart = Schema.makeFilter((changes: ReadonlyArray<{ readonly atMs: number }>) =>
+  changes[0]?.atMs === 0 && changes.every(({ atMs }, index) => index === 0 || atMs > changes[index - 1]!.atMs)
+    ? undefined
+    : `must begin at 0 and ascend, got ${JSON.stringify(changes.map(({ atMs }) => atMs))}`,
+)
+
+const ChangingBucketSpec = Schema.Struct({
+  rule: Schema.Literal('changing-bucket'),
+  states,
+  changes: Schema.Array(
+    Schema.Struct({
+      atMs: time,
+      inputTokensPerMinute: tokens,
+      burstInputTokens: Schema.optionalKey(tokens),
+    }),
+  ).check(fromTheStart),
+  everyMs: Schema.optionalKey(inRange(1_000, 31_536_000_000, true)),
+}).check(
+  Schema.makeFilter(
+    (spec: { readonly changes: ReadonlyArray<{ readonly atMs: number }>; readonly everyMs?: number }) =>
+      spec.everyMs === undefined || spec.everyMs > spec.changes.at(-1)!.atMs
+        ? undefined
+        : {
+            path: ['everyMs'],
+            issue: `must be later than the last change at ${spec.changes.at(-1)!.atMs}, got ${spec.everyMs}`,
+          },
+  ),
+)
+
+const TokenWindowSpec = Schema.Struct({
+  rule: Schema.Literal('token-window'),
+  states,
+  form: Schema.Literals(windowForms),
+  inputTokensPerWindow: tokens,
+  windowMs: Schema.optionalKey(inRange(1_000, 86_400_000, true)),
+})
+
+const OutageSpec = Schema.Struct({
+  rule: Schema.Literal('outage'),
+  states,
+  periods: Schema.Array(Schema.Tuple([time, time])).check(
+    Schema.makeFilter((periods: ReadonlyArray<readonly [number, number]>) =>
+      periods.flat().every((atMs, index, all) => index === 0 || atMs > all[index - 1]!)
+        ? undefined
+        : `must ascend and be apart, got ${JSON.stringify(periods)}`,
+    ),
+  ),
 })
 
 const floorWithinTier = Schema.makeFilter(
@@ -85,6 +142,11 @@ const ConcurrencySpec = Schema.Struct({
   rule: Schema.Literal('concurrency'),
   states,
   maxConcurrent: inRange(1, 1_000_000, true),
+  changes: Schema.optionalKey(
+    Schema.Array(Schema.Struct({ atMs: time, maxConcurrent: inRange(1, 1_000_000, true) })).check(
+      fromTheStart,
+    ),
+  ),
 })
 
 const OverloadSpec = Schema.Struct({
@@ -115,6 +177,8 @@ const SpendCapSpec = Schema.Struct({
 /** One rule as a scenario names it: `{ "rule": "token-bucket", "inputTokensPerMinute": 210000 }`. */
 export const RuleSpec = Schema.Union([
   TokenBucketSpec,
+  ChangingBucketSpec,
+  TokenWindowSpec,
   UseGrowthSpec,
   TimeStepSpec,
   SlowDownSpec,
@@ -122,6 +186,7 @@ export const RuleSpec = Schema.Union([
   OutputTokensPerMinuteSpec,
   ConcurrencySpec,
   OverloadSpec,
+  OutageSpec,
   DailyQuotaSpec,
   SpendCapSpec,
 ])
@@ -167,6 +232,10 @@ export const makeRule = (spec: RuleSpec, defaultStates?: Statement): LimitRule<u
   switch (options.rule) {
     case 'token-bucket':
       return tokenBucket(options)
+    case 'changing-bucket':
+      return changingBucket(options)
+    case 'token-window':
+      return tokenWindow(options)
     case 'use-growth':
       return useGrowth(options)
     case 'time-step':
@@ -181,6 +250,8 @@ export const makeRule = (spec: RuleSpec, defaultStates?: Statement): LimitRule<u
       return concurrency(options)
     case 'overload':
       return overload(options)
+    case 'outage':
+      return outage(options)
     case 'daily-quota':
       return dailyQuota(options)
     case 'spend-cap':

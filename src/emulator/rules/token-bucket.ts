@@ -1,21 +1,28 @@
 import { type Bucket, type BucketShape, draw, fullAtMs, fullBucket, holdsAtMs, levelAt } from './bucket.ts'
 import type { LimitRule, Statement } from './rule.ts'
 
+export const chargedAt = ['acceptance', 'completion'] as const
+
 /**
  * Input tokens per minute as a token bucket, the documented form of Anthropic's ITPM: the estimate
- * is charged at acceptance and corrected when the call ends.
+ * is charged at acceptance and corrected when the call ends. Charged at completion, a call that the
+ * level holds is let in and costs nothing until it ends, so that calls in flight together can put the
+ * bucket in debt.
  */
 export const tokenBucket = (options: {
   /** Refill, input tokens per minute. */
   readonly inputTokensPerMinute: number
   /** Most that one burst can take; default one minute's refill. A larger call is never accepted. */
   readonly burstInputTokens?: number
+  /** Default at acceptance. */
+  readonly chargedAt?: (typeof chargedAt)[number]
   readonly states?: Statement
 }): LimitRule<Bucket> => {
   const shape: BucketShape = {
     perMinute: options.inputTokensPerMinute,
     capacity: options.burstInputTokens ?? options.inputTokensPerMinute,
   }
+  const late = options.chargedAt === 'completion'
   const states = options.states ?? 'retry-after'
   return {
     name: 'token-bucket',
@@ -24,7 +31,9 @@ export const tokenBucket = (options: {
     advance: (bucket) => bucket,
     check: (bucket, { atMs, inputTokens }) => {
       const level = levelAt(shape, bucket, atMs)
-      if (inputTokens <= level) return { accepted: true, state: draw(shape, bucket, atMs, inputTokens) }
+      if (inputTokens <= level) {
+        return { accepted: true, state: late ? bucket : draw(shape, bucket, atMs, inputTokens) }
+      }
       const holdsAt = holdsAtMs(shape, bucket, atMs, inputTokens)
       return {
         accepted: false,
@@ -43,7 +52,11 @@ export const tokenBucket = (options: {
       }
     },
     complete: (bucket, { atMs, inputTokens, actualInputTokens }) =>
-      actualInputTokens === inputTokens ? bucket : draw(shape, bucket, atMs, actualInputTokens - inputTokens),
+      late
+        ? draw(shape, bucket, atMs, actualInputTokens)
+        : actualInputTokens === inputTokens
+          ? bucket
+          : draw(shape, bucket, atMs, actualInputTokens - inputTokens),
     headers: (bucket, atMs) =>
       states === 'none'
         ? []

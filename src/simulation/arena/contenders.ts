@@ -3,7 +3,10 @@ import { adaptivePolicy, type PolicyInput } from '../../../machines/index.ts'
 import { type LaneObserver, laneScheduler, retryingClients, sdkRetries } from '../schedulers.ts'
 import type { Contender } from './ground.ts'
 import { oracle } from './oracle/oracle.ts'
+import { bottleneckReservoir } from './rivals/bottleneck-reservoir.ts'
+import { cooldownRouter } from './rivals/cooldown-router.ts'
 import { edictGate } from './rivals/edict-gate.ts'
+import { headroom, headroomTold } from './rivals/headroom.ts'
 import { bottleneckPriority, pQueuePriority } from './rivals/priority-queues.ts'
 import { settleAndFlush } from './rivals/settle-and-flush.ts'
 
@@ -26,10 +29,20 @@ export const contenders = {
   'naive-retry': naiveRetry,
   'p-queue-priority': pQueuePriority,
   'bottleneck-priority': bottleneckPriority,
+  'bottleneck-reservoir': bottleneckReservoir,
+  headroom,
+  'headroom-told': headroomTold,
+  'cooldown-router': cooldownRouter,
   'edict-gate': edictGate,
   'settle-and-flush': settleAndFlush,
   oracle,
 } as const satisfies Readonly<Record<string, Contender>>
+
+/** The policies of ours, which can be watched. */
+export const watched: Readonly<Partial<Record<PolicyName, (observe: LaneObserver) => Contender>>> = {
+  rightofway: (observe) => rightofway({}, observe),
+  'rightofway-adaptive': (observe) => rightofway(adaptivePolicy, observe),
+}
 
 export type PolicyName = keyof typeof contenders
 export const policyNames = Object.keys(contenders) as ReadonlyArray<PolicyName>

@@ -44,6 +44,14 @@ const SizeSchema = Schema.Union([
 ])
 export type Size = typeof SizeSchema.Type
 
+/** The least and the most, both possible. */
+const RangeOf = (bound: Schema.Codec<number>) =>
+  Schema.Tuple([bound, bound]).check(
+    Schema.makeFilter(([least, most]: readonly [number, number]) =>
+      least <= most ? undefined : 'expected the lowest first',
+    ),
+  )
+
 const ArrivalSchema = Schema.Union([
   Schema.Struct({ kind: Schema.Literal('closed-loop'), workers: integer(1, 10_000) }).annotate({
     description: 'So many workers, each of which asks again as soon as its call has ended',
@@ -53,6 +61,29 @@ const ArrivalSchema = Schema.Union([
   }),
   Schema.Struct({ kind: Schema.Literal('poisson'), perMinute: finite(0, 100_000) }).annotate({
     description: 'By chance, at this mean rate',
+  }),
+  Schema.Struct({
+    kind: Schema.Literal('on-off'),
+    perMinute: finite(0, 100_000),
+    onMs: integer(1, 30 * dayMs),
+    offMs: integer(0, 30 * dayMs),
+    startMs: Schema.optionalKey(
+      integer(0, 30 * dayMs).annotate({ description: 'When it is first on, ms; default 0' }),
+    ),
+  }).annotate({ description: 'By chance at this mean rate while it is on, and not at all while it is off' }),
+  Schema.Struct({
+    kind: Schema.Literal('turns'),
+    perMinute: finite(0, 100_000),
+    rounds: RangeOf(integer(1, 1_000)),
+    toolMs: RangeOf(integer(0, dayMs)),
+    growthTokens: Schema.optionalKey(
+      callTokens.annotate({
+        description: 'Input tokens that each round has more than the one before; default 0',
+      }),
+    ),
+  }).annotate({
+    description:
+      'Turns begin by chance at this mean rate; each is rounds of a call and a tool that runs for a time, drawn evenly',
   }),
   Schema.Struct({
     kind: Schema.Literal('trace'),
@@ -81,6 +112,15 @@ const ArrivalSchema = Schema.Union([
 export type Arrival = typeof ArrivalSchema.Type
 export type TraceArrival = Extract<Arrival, { readonly kind: 'trace' }>
 
+const EstimateSchema = Schema.Union([
+  Schema.Literal('absent').annotate({ description: 'The client says nothing: 0 tokens' }),
+  Schema.Struct({
+    error: finite(0, 1).annotate({ description: 'Drawn evenly, off by at most this share of the truth' }),
+  }),
+  Schema.Struct({ factor: finite(0, 100).annotate({ description: 'Always this many times the truth' }) }),
+])
+export type Estimate = typeof EstimateSchema.Type
+
 export const StreamSchema = Schema.Struct({
   lane: Schema.optionalKey(
     Schema.Literals(lanes).annotate({ description: 'Default: what the priority class says, else primary' }),
@@ -94,6 +134,14 @@ export const StreamSchema = Schema.Struct({
   arrival: ArrivalSchema,
   inputTokens: Schema.optionalKey(
     SizeSchema.annotate({ description: 'Tokens of each call; needed unless a trace says it' }),
+  ),
+  estimate: Schema.optionalKey(
+    EstimateSchema.annotate({ description: 'What clients believe of input tokens; default the truth' }),
+  ),
+  deadlineMs: Schema.optionalKey(
+    integer(1, 30 * dayMs).annotate({
+      description: 'How long its clients wait for a call to be accepted before they give it up, ms',
+    }),
   ),
   outputTokens: Schema.optionalKey(
     SizeSchema.annotate({ description: 'Tokens of each answer; default 0, or what the trace says' }),
@@ -111,12 +159,36 @@ const States = Schema.Literals(['none', 'ceiling', 'retry-after']).annotate({
   description: 'What refusals state where a rule does not say; by default each rule has its own way',
 })
 
+const AnswersSchema = Schema.Struct({
+  headersLagMs: Schema.optionalKey(
+    integer(0, dayMs).annotate({ description: 'Age of the numbers in headers, ms; default 0' }),
+  ),
+  headersFactor: Schema.optionalKey(
+    finite(0.01, 100).annotate({ description: 'What headers multiply limits and remainders by; default 1' }),
+  ),
+  kindBlind: Schema.optionalKey(
+    Schema.Boolean.annotate({ description: 'Every refusal is a plain 429; default false' }),
+  ),
+  refusalsLateMs: Schema.optionalKey(
+    integer(0, dayMs).annotate({ description: 'How long a refusal travels, ms; default 0' }),
+  ),
+})
+
 /** What a provider has beside its rules. */
 export const providerFields = {
   concurrency: Schema.optionalKey(
     Schema.NullOr(integer(1, 65_536)).annotate({
       description:
         'Calls in flight that it takes at most: it enforces this, and every policy is told. By default it has no such limit',
+    }),
+  ),
+  answers: Schema.optionalKey(
+    AnswersSchema.annotate({ description: 'Where what clients hear differs from what the provider does' }),
+  ),
+  strangers: Schema.optionalKey(
+    Schema.Array(StreamSchema).annotate({
+      description:
+        'Traffic that shares the limits and that no policy sees: another tenant of the key, or another model of the organization. Its clients retry as the SDKs do',
     }),
   ),
   latency: Schema.optionalKey(

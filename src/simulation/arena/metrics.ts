@@ -1,7 +1,9 @@
 /** What a run amounted to. Calls submitted in the run-off after the duration count for nothing. */
 import type { CallRecord } from '../world.ts'
+import type { Bound } from './clairvoyant/clairvoyant.ts'
+import { jainOfEquals } from './equals.ts'
 import { jainOf } from './jain.ts'
-import { type Run, runOffMs } from './run.ts'
+import { isStranger, type Run, runOffMs } from './run.ts'
 import { utilizationOf } from './utilization.ts'
 
 export interface Metrics {
@@ -28,6 +30,10 @@ export interface Metrics {
   readonly refusals: { readonly primary: number; readonly auxiliary: number }
   /** Fairness between principals of the auxiliary lane, in (0, 1]: see `jainOf`. */
   readonly jain: number
+  /** The same between principals that ask for the same, by their tokens alone; null where no two do. */
+  readonly jainOfEquals: number | null
+  /** All refusals within the duration for each call accepted in it; their number where none was. */
+  readonly refusalsPerAccepted: number
   /** Share of what the provider would have taken, in [0, 1]: see `utilizationOf`. */
   readonly utilization: number | null
 }
@@ -35,6 +41,8 @@ export interface Metrics {
 export interface Measured extends Metrics {
   /** Mean of what `primaryWaitMs` is over, ms; 0 without primaries. For ratios. */
   readonly meanPrimaryWaitMs: number
+  /** Input tokens accepted within the duration and not aborted, both lanes. */
+  readonly acceptedTokens: number
 }
 
 export interface Ratios {
@@ -43,8 +51,15 @@ export interface Ratios {
    * wait from turning a blink into infinity. At most 1.25 and 2 are good.
    */
   readonly primaryWaitVsOracle: number
+  /** The same against the bound that no schedule beats (`clairvoyant.ts`); at least 1. */
+  readonly primaryWaitVsClairvoyant: number
   /** Tokens served / the oracle's; 1 when the oracle served none. */
   readonly auxiliaryTokensVsOracle: number
+  /**
+   * Tokens served / what the bound leaves them where all primaries are served; null without a bound.
+   * Above 1 only where primaries went without.
+   */
+  readonly auxiliaryTokensVsClairvoyant: number | null
   /** All refusals / those of naive retries, the latter counted as at least 1. */
   readonly refusalsVsNaive: number
 }
@@ -77,7 +92,8 @@ const counted = ({ records, scenario }: Run, lane: 'primary' | 'auxiliary'): Rea
 const refusalsOf = ({ log, scenario }: Run, lane: string): number => {
   let refused = 0
   for (const entry of log) {
-    if (entry.kind === 'refused' && entry.lane === lane && entry.at < scenario.durationMs) refused += 1
+    if (entry.kind !== 'refused' || entry.lane !== lane || isStranger(entry)) continue
+    if (entry.at < scenario.durationMs) refused += 1
   }
   return refused
 }
@@ -86,6 +102,10 @@ export const measure = (run: Run): Measured => {
   const { durationMs } = run.scenario
   const waits = primaryWaits(run)
   const primaries = counted(run, 'primary')
+  const refusals = { primary: refusalsOf(run, 'primary'), auxiliary: refusalsOf(run, 'auxiliary') }
+  const accepted = run.records.filter(
+    ({ acceptedAtMs }) => acceptedAtMs !== null && acceptedAtMs < durationMs,
+  )
   const auxiliaryTokensServed = counted(run, 'auxiliary')
     .filter(({ acceptedAtMs }) => acceptedAtMs !== null && acceptedAtMs < durationMs)
     .reduce((sum, { call }) => sum + call.inputTokens, 0)
@@ -94,8 +114,11 @@ export const measure = (run: Run): Measured => {
     primariesUnserved: primaries.filter(({ acceptedAtMs }) => acceptedAtMs === null).length,
     auxiliaryTokensServed,
     auxiliaryMaxDeferralMs: auxiliaryWaits(run).at(-1) ?? 0,
-    refusals: { primary: refusalsOf(run, 'primary'), auxiliary: refusalsOf(run, 'auxiliary') },
+    refusals,
     jain: jainOf(run),
+    jainOfEquals: jainOfEquals(run),
+    refusalsPerAccepted: (refusals.primary + refusals.auxiliary) / Math.max(1, accepted.length),
+    acceptedTokens: accepted.reduce((sum, { call }) => sum + call.inputTokens, 0),
     utilization: utilizationOf(run),
     meanPrimaryWaitMs: waits.length === 0 ? 0 : waits.reduce((sum, wait) => sum + wait, 0) / waits.length,
   }
@@ -105,8 +128,21 @@ const waitFloorMs = 1_000
 
 const allRefusals = ({ refusals }: Metrics): number => refusals.primary + refusals.auxiliary
 
-export const compare = (own: Measured, oracle: Measured, naive: Measured): Ratios => ({
-  primaryWaitVsOracle: (own.meanPrimaryWaitMs + waitFloorMs) / (oracle.meanPrimaryWaitMs + waitFloorMs),
+const waitRatio = (own: Measured, other: { readonly meanPrimaryWaitMs: number }): number =>
+  (own.meanPrimaryWaitMs + waitFloorMs) / (other.meanPrimaryWaitMs + waitFloorMs)
+
+export interface Yardsticks {
+  readonly oracle: Measured
+  readonly clairvoyant: Bound
+  readonly naive: Measured
+}
+
+export const compare = (own: Measured, { oracle, clairvoyant, naive }: Yardsticks): Ratios => ({
+  primaryWaitVsOracle: waitRatio(own, oracle),
+  primaryWaitVsClairvoyant: waitRatio(own, clairvoyant),
+  auxiliaryTokensVsClairvoyant: Number.isFinite(clairvoyant.auxiliaryTokens)
+    ? own.auxiliaryTokensServed / Math.max(1, clairvoyant.auxiliaryTokens)
+    : null,
   auxiliaryTokensVsOracle:
     oracle.auxiliaryTokensServed === 0 ? 1 : own.auxiliaryTokensServed / oracle.auxiliaryTokensServed,
   refusalsVsNaive: allRefusals(own) / Math.max(1, allRefusals(naive)),

@@ -1,7 +1,8 @@
 /** One policy over one scenario, on virtual time. */
 import { type LogEntry, makeProvider, type Provider, type RuleSpec } from '../../emulator/index.ts'
+import { retryingClients, sdkRetries } from '../schedulers.ts'
 import { Timeline } from '../timeline.ts'
-import { type CallRecord, World } from '../world.ts'
+import { type CallRecord, type DispatchHooks, type SimulatedCall, World } from '../world.ts'
 import type { Contender } from './ground.ts'
 import type { Scenario } from './scenario.ts'
 import { sequenceOf } from './size.ts'
@@ -51,6 +52,48 @@ export const rulesOf = ({ provider }: Scenario): ReadonlyArray<RuleSpec> =>
     ? provider.rules
     : [...provider.rules, { rule: 'concurrency', maxConcurrent: provider.concurrency }]
 
+/** Sequences of the strangers stand apart from those of the traffic. */
+const strangerParts = 1_000_000
+
+const strangerPrefix = 'stranger/'
+/** Whether an entry of the log is of a call that no policy sees. */
+export const isStranger = ({ callId }: LogEntry): boolean => callId.startsWith(strangerPrefix)
+
+class StrangersWorld extends World {
+  accepted: (call: SimulatedCall) => void = () => {}
+
+  override dispatch(call: SimulatedCall, hooks: DispatchHooks): () => void {
+    const abort = super.dispatch(call, hooks)
+    if (this.records.get(call.id)!.acceptedAtMs !== null) this.accepted(call)
+    return abort
+  }
+}
+
+/** Traffic that no policy sees, on a record of its own: its calls never count. */
+const startStrangers = (
+  scenario: Scenario,
+  traces: Traces,
+  timeline: Timeline,
+  provider: Provider,
+  told: (call: SimulatedCall) => void,
+): void => {
+  const { strangers } = scenario.provider
+  if (strangers.length === 0) return
+  const world = new StrangersWorld(timeline, provider)
+  world.accepted = told
+  const clients = retryingClients(world, sdkRetries, sequenceOf(scenario.seed, -2))
+  startTraffic(
+    { ...scenario, traffic: strangers },
+    traces,
+    timeline,
+    (call, ended) => {
+      const own = { ...call, id: `${strangerPrefix}${call.id}` }
+      world.submit(clients, own, () => ended(world.records.get(own.id)!.failed))
+    },
+    strangerParts,
+  )
+}
+
 const providerOf = (scenario: Scenario): Provider =>
   makeProvider({
     rules: rulesOf(scenario),
@@ -80,9 +123,10 @@ export const runPolicy = (scenario: Scenario, contender: Contender, options: Run
   const { traces = new Map(), progress = () => {} } = options
   const timeline = new Timeline()
   const provider = providerOf(scenario)
-  const world = new World(timeline, provider)
+  const world = new World(timeline, provider, scenario.provider.answers)
   const watched = watchRoom(timeline, provider, scenario.durationMs)
   const scheduler = contender({ world, scenario, random: sequenceOf(scenario.seed, -1) })
+  startStrangers(scenario, traces, timeline, provider, (call) => scheduler.strangerAccepted?.(call))
   const primaries = new Set<string>()
   startTraffic(scenario, traces, timeline, (call, ended) => {
     if (call.lane === 'primary') primaries.add(call.id)

@@ -6,9 +6,11 @@ import { Schema } from 'effect'
 import { InvalidInput, type Lane, laneOfClass, type PriorityClass } from '../../../machines/index.ts'
 import { decodeOrThrow } from '../../../machines/model/invalid.ts'
 import type { Latency, RuleSpec, Statement } from '../../emulator/index.ts'
+import { type Answers, faithfulAnswers } from '../answers.ts'
 import {
   type Arrival,
   besideRules,
+  type Estimate,
   ruleMembers,
   ScenarioOutline,
   SingleRuleProviders,
@@ -25,6 +27,10 @@ export interface Stream {
   /** Null when a trace says it. */
   readonly inputTokens: Size | null
   readonly outputTokens: Size | null
+  /** What its clients believe of input tokens; null for the truth. */
+  readonly estimate: Estimate | null
+  /** How long its clients wait for acceptance, ms; null for without end. */
+  readonly deadlineMs: number | null
 }
 
 export interface Scenario {
@@ -38,6 +44,9 @@ export interface Scenario {
     readonly states: Statement | null
     readonly concurrency: number | null
     readonly latency: Latency
+    readonly answers: Answers
+    /** Traffic on the same limits that no policy sees. */
+    readonly strangers: ReadonlyArray<Stream>
   }
   readonly traffic: ReadonlyArray<Stream>
 }
@@ -71,6 +80,8 @@ const withDefaults = (stream: typeof StreamSchema.Type): Stream => {
     principal: principal ?? 'principal',
     arrival,
     inputTokens: inputTokens ?? null,
+    estimate: stream.estimate ?? null,
+    deadlineMs: stream.deadlineMs ?? null,
     outputTokens: outputTokens ?? (arrival.kind === 'trace' ? null : 0),
   }
 }
@@ -82,6 +93,8 @@ interface Common {
   readonly concurrency?: number | null
   readonly latency?: Latency
   readonly states?: Statement
+  readonly answers?: Partial<Answers>
+  readonly strangers?: ReadonlyArray<typeof StreamSchema.Type>
 }
 
 const providerField = 'scenario.provider'
@@ -89,12 +102,14 @@ const providerField = 'scenario.provider'
 const parseProvider = (provider: Fields): Scenario['provider'] => {
   const { rule, ...beside } = provider
   const [common, rules] = Array.isArray(rule) ? parseComposite(rule, beside) : parseSingle(provider)
-  const { states, concurrency, latency } = common
+  const { states, concurrency, latency, answers, strangers = [] } = common
   return {
     rules,
     states: states ?? null,
     concurrency: concurrency ?? null,
     latency: latency ?? defaultLatency,
+    answers: { ...faithfulAnswers, ...answers },
+    strangers: strangers.map(withDefaults),
   }
 }
 
@@ -104,7 +119,7 @@ const parseSingle = (provider: Fields): Parsed => {
   const index = indexOfRule(provider['rule'], `${providerField}.rule`)
   const schema = SingleRuleProviders[index] as Schema.Decoder<Common>
   const decoded = decodeOrThrow(schema, providerField, provider)
-  const { concurrency: _, latency: __, states: ___, ...rule } = decoded
+  const rule = Object.fromEntries(Object.entries(decoded).filter(([key]) => !(key in besideRules)))
   return [decoded, [decodeRule(index, providerField, rule)]]
 }
 

@@ -21,6 +21,12 @@ export const drawTokens = (size: Size, random: () => number): number => {
   return Math.max(1, Math.min(most, Math.round(medianOf(first) * Math.exp(sigma * normal))))
 }
 
+/** The most that is drawn, tokens. */
+export const largestTokens = (size: Size): number => {
+  if (typeof size === 'number') return size
+  return size.uniform !== undefined ? size.uniform[1] : (size.lognormal![2] ?? defaultMostTokens)
+}
+
 /** What a draw is on average, tokens; without regard to the most that is drawn. */
 export const meanTokens = (size: Size): number => {
   if (typeof size === 'number') return size

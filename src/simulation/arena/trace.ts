@@ -68,7 +68,7 @@ const placesOf = (file: string, { scenarioDir, tracesDir }: TracePlaces): Readon
 /** Reads every trace that the scenario names. Throws `TraceMissing` and `TraceUnreadable`. */
 export const readTraces = (scenario: Scenario, places: TracePlaces): Traces => {
   const traces = new Map<string, ReadonlyArray<TraceRow>>()
-  for (const { arrival } of scenario.traffic) {
+  for (const { arrival } of [...scenario.traffic, ...scenario.provider.strangers]) {
     if (arrival.kind !== 'trace' || traces.has(arrival.file)) continue
     const looked = placesOf(arrival.file, places)
     const path = looked.find((place) => existsSync(place))

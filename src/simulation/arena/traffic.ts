@@ -4,6 +4,7 @@
  */
 import type { Timeline } from '../timeline.ts'
 import type { SimulatedCall } from '../world.ts'
+import type { Arrival } from './format.ts'
 import type { Scenario, Stream } from './scenario.ts'
 import { drawTokens, sequenceOf } from './size.ts'
 import { rowsOf, type Traces } from './trace.ts'
@@ -24,12 +25,17 @@ export const startTraffic = (
   traces: Traces,
   timeline: Timeline,
   submit: Submit,
+  /** Number of the first stream's random sequences. */
+  firstPart = 0,
 ): void => {
-  for (const [index, stream] of scenario.traffic.entries()) {
+  for (const [place, stream] of scenario.traffic.entries()) {
+    const index = firstPart + place
     if (stream.arrival.kind === 'closed-loop') {
       for (let worker = 0; worker < stream.arrival.workers; worker += 1) {
         startWorker({ scenario, stream, index, worker, timeline, submit })
       }
+    } else if (stream.arrival.kind === 'turns') {
+      startTurns({ scenario, stream, index, timeline, submit }, stream.arrival)
     } else {
       for (const arrival of arrivalsOf(scenario, stream, index, traces)) {
         if (arrival.atMs >= scenario.durationMs) break
@@ -39,10 +45,17 @@ export const startTraffic = (
   }
 }
 
+interface Sizes {
+  readonly inputTokens: number
+  readonly outputTokens: number
+  /** How many times the truth the client believes. */
+  readonly believed: number
+}
+
 const callOf = (
   stream: Stream,
   id: string,
-  { inputTokens, outputTokens }: { inputTokens: number; outputTokens: number },
+  { inputTokens, outputTokens, believed }: Sizes,
 ): SimulatedCall => ({
   id,
   lane: stream.lane,
@@ -50,11 +63,20 @@ const callOf = (
   principal: stream.principal,
   inputTokens,
   outputTokens,
+  ...(believed === 1 ? {} : { estimatedTokens: Math.round(inputTokens * believed) }),
+  ...(stream.deadlineMs === null ? {} : { deadlineMs: stream.deadlineMs }),
 })
 
-const drawSizes = ({ inputTokens, outputTokens }: Stream, random: () => number) => ({
-  inputTokens: drawTokens(inputTokens ?? 0, random),
-  outputTokens: drawTokens(outputTokens ?? 0, random),
+const drawBelief = ({ estimate }: Stream, random: () => number): number => {
+  if (estimate === null) return 1
+  if (estimate === 'absent') return 0
+  return 'factor' in estimate ? estimate.factor : 1 + estimate.error * (2 * random() - 1)
+}
+
+const drawSizes = (stream: Stream, random: () => number): Sizes => ({
+  inputTokens: drawTokens(stream.inputTokens ?? 0, random),
+  outputTokens: drawTokens(stream.outputTokens ?? 0, random),
+  believed: drawBelief(stream, random),
 })
 
 interface Worker {
@@ -82,6 +104,39 @@ const startWorker = ({ scenario, stream, index, worker, timeline, submit }: Work
   timeline.at(0, next)
 }
 
+type TurnsArrival = Extract<Arrival, { readonly kind: 'turns' }>
+
+/** Rounds of one turn follow each other: an answer, a tool that runs, the next call with what came of it. */
+const startTurns = (
+  { scenario, stream, index, timeline, submit }: Omit<Worker, 'worker'>,
+  { perMinute, rounds, toolMs, growthTokens = 0 }: TurnsArrival,
+): void => {
+  const between = ([least, most]: readonly [number, number], random: () => number): number =>
+    least + Math.floor(random() * (most - least + 1))
+  for (const [turn, startMs] of poissonTimes(
+    scenario,
+    perMinute,
+    sequenceOf(scenario.seed, index, 1),
+  ).entries()) {
+    const random = sequenceOf(scenario.seed, index, 2, turn)
+    const first = drawSizes(stream, random)
+    const plan = Array.from({ length: between(rounds, random) }, (_, round) => ({
+      ...drawSizes(stream, random),
+      inputTokens: first.inputTokens + round * growthTokens,
+      pauseMs: between(toolMs, random),
+    }))
+    const ask = (round: number): void => {
+      const sizes = plan[round]
+      if (sizes === undefined || timeline.now() >= scenario.durationMs) return
+      submit(callOf(stream, `${index}/${turn}/${round}`, sizes), (failed) => {
+        // A turn whose call was given up is over.
+        if (!failed) timeline.after(sizes.pauseMs, () => ask(round + 1))
+      })
+    }
+    timeline.at(startMs, () => ask(0))
+  }
+}
+
 export interface TimedCall {
   readonly atMs: number
   readonly call: SimulatedCall
@@ -103,6 +158,7 @@ export const arrivalsOf = (
       const sizes = {
         inputTokens: stream.inputTokens === null ? row.inputTokens : own.inputTokens,
         outputTokens: stream.outputTokens === null ? row.outputTokens : own.outputTokens,
+        believed: own.believed,
       }
       const principal = principals === 1 ? stream.principal : `${stream.principal}-${(made % principals) + 1}`
       return { atMs: row.atMs, call: callOf({ ...stream, principal }, `${index}/0/${made}`, sizes) }
@@ -120,11 +176,32 @@ const timesOf = (
   random: () => number,
 ): ReadonlyArray<number> => {
   if (arrival.kind === 'at') return [...arrival.atMs].sort((one, other) => one - other)
-  if (arrival.kind !== 'poisson' || arrival.perMinute === 0) return []
+  if (arrival.kind === 'on-off') return onOffTimes(durationMs, arrival, random)
+  return arrival.kind === 'poisson' ? poissonTimes({ durationMs }, arrival.perMinute, random) : []
+}
+
+type OnOffArrival = Extract<Arrival, { readonly kind: 'on-off' }>
+
+/** Chance runs only while it is on, so times of the on periods are laid end to end. */
+const onOffTimes = (
+  durationMs: number,
+  { perMinute, onMs, offMs, startMs = 0 }: OnOffArrival,
+  random: () => number,
+): ReadonlyArray<number> =>
+  poissonTimes({ durationMs }, perMinute, random)
+    .map((busyMs) => startMs + busyMs + Math.floor(busyMs / onMs) * offMs)
+    .filter((atMs) => atMs < durationMs)
+
+const poissonTimes = (
+  { durationMs }: Pick<Scenario, 'durationMs'>,
+  perMinute: number,
+  random: () => number,
+): ReadonlyArray<number> => {
+  if (perMinute === 0) return []
   const times: number[] = []
   let atMs = 0
   for (;;) {
-    atMs += (-Math.log(1 - random()) * 60_000) / arrival.perMinute
+    atMs += (-Math.log(1 - random()) * 60_000) / perMinute
     if (atMs >= durationMs) return times
     times.push(Math.round(atMs))
   }

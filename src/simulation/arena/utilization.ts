@@ -4,7 +4,14 @@ import { type Run, rulesOf } from './run.ts'
 import type { Scenario } from './scenario.ts'
 
 const minuteMs = 60_000
-const tokenRules: ReadonlySet<string> = new Set(['token-bucket', 'use-growth', 'time-step', 'slow-down'])
+const tokenRules: ReadonlySet<string> = new Set([
+  'token-bucket',
+  'changing-bucket',
+  'token-window',
+  'use-growth',
+  'time-step',
+  'slow-down',
+])
 
 /**
  * In [0, 1]; null when nothing bounds what could be used.

@@ -1,14 +1,6 @@
 /** What an answer invites its client to send again is taken when it comes again, under the same id. */
 import { expect, it } from 'vitest'
-import {
-  type Arrival,
-  answerJson,
-  answerStatus,
-  overloaded,
-  post,
-  startSetting,
-  startUpstream,
-} from '../setting.ts'
+import { type Arrival, answerJson, answerStatus, post, startSetting, startUpstream } from '../setting.ts'
 
 const named = { 'idempotency-key': 'k-1' }
 const fault = { type: 'api_error', message: 'Internal server error' }
@@ -16,7 +8,6 @@ const fault = { type: 'api_error', message: 'Internal server error' }
 const ends: ReadonlyArray<[string, (arrival: Arrival) => void, number]> = [
   ['a 500 of the provider', (arrival) => answerStatus(arrival, 500, fault), 500],
   ['a connection that broke', ({ response }) => void response.destroy(), 502],
-  ['a refusal that was passed on', (arrival) => answerStatus(arrival, 529, overloaded), 529],
 ]
 
 it.each(ends)('the same id is asked again after %s, and again', async (_, end, status) => {

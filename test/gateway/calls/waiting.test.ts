@@ -1,10 +1,15 @@
 /** What happens to a call that has no answer yet: it waits, is withdrawn, makes way, or runs out of time. */
 import { describe, expect, it, vi } from 'vitest'
+import { ManualClock, type ScopeStatus } from '../../../src/index.ts'
 import { answerJson, answerStatus, event, overloaded, post, startSetting, startUpstream } from '../setting.ts'
 
 const one = { capacity: 1, reserve: 0, pacingBaseMs: 1, pacingMaxMs: 5, quietWindowMs: 0 } as const
 const background = { 'x-resource-priority': 'background_ingestion' }
 const interactive = { 'x-resource-priority': 'interactive' }
+
+interface LanesAnswer {
+  readonly scopes: ReadonlyArray<ScopeStatus>
+}
 
 const problemOf = async (response: Response) => {
   expect(response.headers.get('content-type')).toBe('application/problem+json')
@@ -14,16 +19,23 @@ const problemOf = async (response: Response) => {
 describe('a call that waits', () => {
   it('goes when its turn comes, and says how long it waited', async () => {
     const upstream = await startUpstream()
-    const setting = await startSetting({ upstream, policy: one })
+    const clock = new ManualClock(1_000_000)
+    const setting = await startSetting({ upstream, policy: one, clock })
     const first = post(setting.scripted)
     const arrival = await upstream.next()
     const second = post(setting.scripted)
     await vi.waitFor(() => expect(setting.waiting()).toBe(1))
+    clock.jump(clock.now() + 1_234)
+    // Nothing has happened since, and yet it has waited.
+    const lanes = (await (await fetch(`${setting.gateway.url}/lanes`)).json()) as LanesAnswer
+    const [status] = lanes.scopes
+    expect(status?.primary).toMatchObject({ longestWaitMs: 1_234, longestActiveMs: 1_234 })
+    expect(status).toEqual(JSON.parse(JSON.stringify(setting.host.status()[0])))
     answerJson(arrival)
     answerJson(await upstream.next())
     const answers = await Promise.all([first, second])
     expect(answers.map(({ status }) => status)).toEqual([200, 200])
-    expect(Number(answers[1]?.headers.get('x-rightofway-waited-ms'))).toBeGreaterThanOrEqual(0)
+    expect(answers.map(({ headers }) => headers.get('x-rightofway-waited-ms'))).toEqual(['0', '1234'])
     expect(answers[1]?.headers.get('x-rightofway-attempts')).toBe('1')
   })
 

@@ -24,7 +24,7 @@ describe('a scope after a spend cap', () => {
       probeId: null,
     })
     expect(story.pass(quotaHoldMs - 1)).toEqual([])
-    expect(story.pass(1)).toEqual(['release a: open'])
+    expect(story.pass(1)).toEqual(['release a: probe'])
     expect(story.reasonOf('b')).toBe('provider-wait')
     expect(story.auxiliary('d')).toEqual(['defer d: provider-wait'])
   })
@@ -32,7 +32,7 @@ describe('a scope after a spend cap', () => {
   it('lets a primary ask first, where no auxiliary is overdue', () => {
     const story = capped({ maxDeferralMs: 2 * quotaHoldMs })
     expect(story.primary('p')).toEqual(['defer p: provider-wait'])
-    expect(story.pass(quotaHoldMs)).toEqual(['release p: primary'])
+    expect(story.pass(quotaHoldMs)).toEqual(['release p: probe'])
     expect(story.running).toEqual(['p'])
   })
 
@@ -49,7 +49,7 @@ describe('a scope after a spend cap', () => {
     story.pass(10)
     expect(story.refuse('a', cap)).toEqual(['reject a: not-retryable'])
     expect(story.pass(quotaHoldMs - 1)).toEqual([])
-    expect(story.pass(1)).toEqual(['release b: open'])
+    expect(story.pass(1)).toEqual(['release b: probe'])
   })
 
   it.each([
@@ -58,20 +58,27 @@ describe('a scope after a spend cap', () => {
   ])('sends another when that one %s without an answer', (_, end) => {
     const story = capped()
     story.pass(quotaHoldMs)
-    expect(end(story)).toEqual(['release b: open'])
+    expect(end(story)).toEqual(['release b: probe'])
     expect(story.running).toEqual(['b'])
   })
 
   it('sends one more when that one is never answered', () => {
     const story = capped()
     story.pass(quotaHoldMs)
-    expect(story.pass(quotaHoldMs)).toEqual(['release b: open'])
+    expect(story.pass(quotaHoldMs)).toEqual(['release b: probe'])
   })
 
   it('sends one call, not all, when an operator releases it', () => {
     const story = capped()
-    expect(story.tell({ type: 'wait.released' })).toEqual(['release a: open'])
+    expect(story.tell({ type: 'wait.released' })).toEqual(['release a: probe'])
     expect(story.accept('a')).toEqual(['release b: open', 'release c: open'])
+  })
+
+  it('asks with a call that a primary needs, which keeps the reason that lets it past the gate', () => {
+    const story = capped()
+    story.primary('p', { dependsOn: ['a'] })
+    expect(story.pass(quotaHoldMs)).toEqual(['release a: dependency'])
+    expect(story.context.wait?.probeId).toBe('a')
   })
 
   it('takes an acceptance of a call from before the cap for what it is: late', () => {

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { adaptivePolicy, fitOf, type Growth } from '../../../machines/index.ts'
 import { emptyRamp, type Ramp, type RampPlan } from '../../../machines/limits/ramp.ts'
 import { explainState } from '../../../src/host/explain.ts'
-import { scopeStatus } from '../../../src/host/status.ts'
+import { scopeStatus } from '../../../src/host/scope-facts.ts'
 import { refusalOf, Story } from '../story.ts'
 
 /** 14:30:00 of a day. */
@@ -260,13 +260,13 @@ describe('explain', () => {
 
 describe('status', () => {
   it('shows the belief, the ceiling and the prediction of the primary at the head', () => {
-    const status = scopeStatus(waiting({ plan: planOf('build'), growth: withTime }))
+    const status = scopeStatus(waiting({ plan: planOf('build'), growth: withTime }), atMs)
     expect(status.growth).toEqual(withTime)
     expect(status.ceiling).toEqual({ low: 120_000, high: 150_000 })
     expect(status.fit?.predictedFitAtMs).toBe(atMs + 300_000)
   })
 
   it('shows none without a primary', () => {
-    expect(scopeStatus(new Story().context).fit).toBe(null)
+    expect(scopeStatus(new Story().context, 0).fit).toBe(null)
   })
 })

@@ -9,11 +9,11 @@ import {
   providerScope,
   type ScopeContext,
   type ScopeEvent,
+  scopeChart,
   wakeAt,
 } from '../../../machines/index.ts'
 import { endingOf } from '../../../machines/scheduling/lifecycle.ts'
 import { encodeScope } from '../../../machines/snapshot/codec.ts'
-import { interpretedTransition } from './interpreted.ts'
 
 type Snapshot = SnapshotFrom<typeof providerScope>
 
@@ -99,7 +99,7 @@ export const uncovered = (root: StateDefinition, covered: Covered): ReadonlyArra
 
 /** Notes the outcome of every guard that the machine asks. Answers how to stop. */
 const watchGuards = (covered: Covered): (() => void) => {
-  const guards = providerScope.implementations.guards as Record<string, (...args: unknown[]) => boolean>
+  const guards = scopeChart.implementations.guards as Record<string, (...args: unknown[]) => boolean>
   const originals = { ...guards }
   for (const [name, guard] of Object.entries(originals)) {
     guards[name] = (...args) => {
@@ -121,7 +121,7 @@ export const said = ({ value, context: { scope } }: Snapshot): string =>
 
 /** The machine, taken through XState's interpreter with a look at each microstep, and through its own walk. */
 const watched = (covered: Covered): typeof providerScope => {
-  const names = transitionsOf(providerScope.root)
+  const names = transitionsOf(scopeChart.root)
   const transition: Transition = (snapshot, event, actorScope) => {
     const system = Object.assign(Object.create(actorScope.system as object), {
       _sendInspectionEvent: ({ _transitions = [] }: { readonly _transitions?: ReadonlyArray<unknown> }) => {
@@ -129,7 +129,7 @@ const watched = (covered: Covered): typeof providerScope => {
           covered.transitions.add(names.get(taken) ?? 'a transition of no state')
       },
     })
-    const interpreted = interpretedTransition(snapshot, event, { ...actorScope, system })
+    const interpreted = scopeChart.transition(snapshot, event, { ...actorScope, system } as never)
     const next = providerScope.transition(snapshot, event, actorScope)
     if (said(interpreted) !== said(next))
       covered.disagreements.add(`${event.type} in ${snapshot.context.scope.state}`)
@@ -137,7 +137,7 @@ const watched = (covered: Covered): typeof providerScope => {
       covered.states.add(id)
     return next
   }
-  return Object.assign(Object.create(providerScope), { transition })
+  return { ...providerScope, transition }
 }
 
 /** One story's calls, and how the walk begins. */

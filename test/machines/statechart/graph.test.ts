@@ -1,7 +1,7 @@
 /** Paths through the whole statechart: a new state, transition or guard that no path goes through fails here, by name. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createMachine } from 'xstate'
-import { providerScope } from '../../../machines/index.ts'
+import { scopeChart } from '../../../machines/index.ts'
 import { nothingCovered, type StateDefinition, uncovered, type World, walk } from './graph-walk.ts'
 
 const primary = { id: 'p', lane: 'primary', priorityClass: 'interactive' } as const
@@ -42,7 +42,7 @@ describe('paths through the statechart', () => {
 
   it('cover every state, every transition and both outcomes of every guard', () => {
     console.info(`${covered.paths} paths, the longest of ${covered.longest} steps`)
-    expect(uncovered(providerScope.root, covered)).toEqual([])
+    expect(uncovered(scopeChart.root, covered)).toEqual([])
   })
 
   it('end where XState\u2019s own interpreter ends, at every moment', () => {
@@ -50,11 +50,11 @@ describe('paths through the statechart', () => {
   })
 
   it('name what they do not cover when the statechart grows', () => {
-    const { idle } = providerScope.config.states as Record<string, object>
+    const { idle } = scopeChart.config.states as Record<string, object>
     const grown = createMachine({
-      ...providerScope.config,
+      ...scopeChart.config,
       states: {
-        ...providerScope.config.states,
+        ...scopeChart.config.states,
         idle: {
           ...idle,
           always: [
@@ -75,6 +75,6 @@ describe('paths through the statechart', () => {
 
   it('ask every guard that the machine implements', () => {
     const asked = new Set([...covered.outcomes].map((outcome) => outcome.split(':', 1)[0]))
-    expect(Object.keys(providerScope.implementations.guards).filter((name) => !asked.has(name))).toEqual([])
+    expect(Object.keys(scopeChart.implementations.guards).filter((name) => !asked.has(name))).toEqual([])
   })
 })

@@ -1,7 +1,7 @@
 /** Numbers over time, one sample per entry, and which state the scope was in from when to when. */
 import type { ScopeContext, ScopeEvent } from '../../../../machines/index.ts'
-import { trailingTokens } from '../../../../machines/limits/ramp.ts'
-import { ceilingOf } from '../../../row.ts'
+import { scopeStatus } from '../../../../src/host/scope-facts.ts'
+import type { ScopeStatus } from '../../../../src/host/status.ts'
 
 export interface Band {
   readonly state: ScopeContext['state']
@@ -12,8 +12,8 @@ export interface Band {
 
 const columns = [
   'recentTokens',
-  'acceptedTokens',
-  'refusedTokens',
+  'ceilingLow',
+  'ceilingHigh',
   'limitTokens',
   'primaryWaiting',
   'auxiliaryWaiting',
@@ -21,13 +21,26 @@ const columns = [
 ] as const
 export type Column = (typeof columns)[number]
 
+export type Sample = Readonly<Record<Column, number | null>>
+
+/** What the plots show of a status. */
+export const sampleOf = (status: ScopeStatus): Sample => ({
+  recentTokens: status.recentInputTokens,
+  ceilingLow: status.ceiling.low === 0 ? null : status.ceiling.low,
+  ceilingHigh: status.ceiling.high,
+  limitTokens: status.inputTokenLimit ?? status.lastRefusal?.statedLimit ?? null,
+  primaryWaiting: status.primary.waiting,
+  auxiliaryWaiting: status.auxiliary.waiting,
+  inFlight: status.primary.inFlight + status.auxiliary.inFlight,
+})
+
 export class Series {
   /** Epoch milliseconds, rising. */
   readonly at: number[] = []
   readonly values: Readonly<Record<Column, Array<number | null>>> = {
     recentTokens: [],
-    acceptedTokens: [],
-    refusedTokens: [],
+    ceilingLow: [],
+    ceilingHigh: [],
     limitTokens: [],
     primaryWaiting: [],
     auxiliaryWaiting: [],
@@ -39,7 +52,7 @@ export class Series {
 
   /** The context after an event. Samples of one millisecond are one sample. */
   add(context: ScopeContext, event?: ScopeEvent): void {
-    const { at, counts, state } = context
+    const { at, state } = context
     const last = this.bands.at(-1)
     if (last?.state !== state) {
       if (last !== undefined) last.to = at
@@ -50,16 +63,7 @@ export class Series {
       this.refusals.push({ at, tokens: refusal.trailingTokens + refusal.tokens })
     }
     const index = this.at.at(-1) === at ? this.at.length - 1 : this.at.length
-    const { acceptedTokens, refusedTokens, statedTokens, limitTokens } = ceilingOf(context)
-    const sample: Readonly<Record<Column, number | null>> = {
-      recentTokens: trailingTokens(context.ramp, at),
-      acceptedTokens: acceptedTokens === 0 ? null : acceptedTokens,
-      refusedTokens,
-      limitTokens: limitTokens ?? statedTokens,
-      primaryWaiting: counts.primaryWaiting,
-      auxiliaryWaiting: counts.auxiliaryWaiting,
-      inFlight: counts.primaryInFlight + counts.auxiliaryInFlight,
-    }
+    const sample = sampleOf(scopeStatus(context, at))
     this.at[index] = at
     for (const column of columns) this.values[column][index] = sample[column]
   }

@@ -1,6 +1,6 @@
 /** How numbers, times and names are written on the page. */
 import type { ScopeState } from '../../../../machines/index.ts'
-import type { Alarm } from '../../../protocol.ts'
+import type { Alarm } from '../../../../src/host/status.ts'
 
 /** 14:03:07.250, in UTC as `rightofway explain` writes it. */
 export const clockText = (at: number): string => new Date(at).toISOString().slice(11, 23)

@@ -3,8 +3,10 @@
  * read from here once per drawn frame. Where the page stands is its link, and nowhere else.
  */
 
+import { type ScopeStatus, statusAt } from '../../../../src/host/status.ts'
 import type { EntryFrame, Frame, ScopeRow } from '../../../protocol.ts'
 import { type ActorsState, foldActors, noActors } from '../model/actors.ts'
+import { HostTime } from '../model/host-time.ts'
 import { formatPlace, type Place, parsePlace } from '../model/place.ts'
 import type { Track } from '../model/track.ts'
 import { askEntries, askHistory, askScopes, openFeed } from './api.ts'
@@ -17,6 +19,8 @@ const pageEntries = 5_000
 const maxPending = 20_000
 /** Longest the replica keeps the page from drawing. */
 const sliceMs = 12
+/** How often ages are drawn anew. */
+const tickMs = 1_000
 
 export type Connection = 'connecting' | 'live' | 'recorded' | 'lost'
 
@@ -43,6 +47,7 @@ export class Inspection {
   /** Only the newest load counts. */
   #loads = 0
   #pastAt: number | null = null
+  readonly #time = new HostTime(() => performance.now())
 
   constructor() {
     this.place = parsePlace(location.hash)
@@ -57,10 +62,14 @@ export class Inspection {
   readonly version = (): number => this.#version
 
   start(): void {
+    // Ages grow while nothing happens: that is the case that is looked into.
+    setInterval(() => this.#time.isRunning && this.place.position === null && this.#changed(), tickMs)
     openFeed({
       frame: (frame) => this.#take(frame),
       lost: () => {
         this.connection = 'lost'
+        // What is shown is as old as the feed: it does not grow older by itself.
+        this.#time.stop()
         this.#changed()
       },
     })
@@ -83,8 +92,33 @@ export class Inspection {
     return place.position === null ? track.entries.length - 1 : track.indexAt(place.position)
   }
 
-  /** Epoch milliseconds that is looked at; null when nothing has happened. */
+  /** The moment that is shown, epoch milliseconds: of an event, or, while it follows, of the host's clock. */
+  get nowMs(): number {
+    const { track } = this
+    if (this.place.position === null) return Math.max(this.#time.nowMs(), track?.lastAt ?? 0)
+    return track?.entries[this.index]?.event.at ?? track?.firstAt ?? this.#time.nowMs()
+  }
+
+  /** How far the host's clock is before this browser's, milliseconds. */
+  get skewMs(): number {
+    return this.#time.isRunning ? this.#time.nowMs() - Date.now() : 0
+  }
+
+  /** Every scope at the moment that is shown. */
+  get statuses(): ReadonlyArray<ScopeStatus> {
+    const { nowMs } = this
+    return (this.pastRows ?? this.rows).map(({ facts }) => statusAt(facts, nowMs))
+  }
+
+  /** As `nowMs`; null when nothing has happened. */
   get moment(): number | null {
+    const { track } = this
+    if (track === null || track.firstAt === null) return null
+    return this.nowMs
+  }
+
+  /** Time of the event that is looked at; null when nothing has happened. */
+  get eventAt(): number | null {
     const { track } = this
     return track?.entries[this.index]?.event.at ?? track?.firstAt ?? null
   }
@@ -131,12 +165,15 @@ export class Inspection {
         this.#enter(frame.entries)
         break
       case 'scopes': {
-        const rows = new Map(this.rows.map((row) => [row.scope, row]))
-        for (const row of frame.rows) rows.set(row.scope, row)
-        this.rows = [...rows.values()].sort((one, other) => (one.scope < other.scope ? -1 : 1))
+        const rows = new Map(this.rows.map((row) => [row.facts.scope, row]))
+        for (const row of frame.rows) rows.set(row.facts.scope, row)
+        this.rows = [...rows.values()].sort((one, other) => (one.facts.scope < other.facts.scope ? -1 : 1))
         if (this.track === null && !this.isLoading) this.#choose()
         break
       }
+      case 'clock':
+        if (this.connection === 'live') this.#time.set(frame.nowMs, true)
+        break
       case 'actors':
         this.actors = foldActors(this.actors, frame.actors)
         break
@@ -175,7 +212,9 @@ export class Inspection {
 
   async #askRows(): Promise<void> {
     try {
-      this.rows = (await askScopes(null)).scopes
+      const { scopes, now, live } = await askScopes(null)
+      this.rows = scopes
+      this.#time.set(now, live)
       this.problem = null
     } catch (error) {
       this.problem = messageOf(error)
@@ -184,7 +223,7 @@ export class Inspection {
   }
 
   #choose(): void {
-    const scope = this.place.scope ?? this.rows[0]?.scope ?? null
+    const scope = this.place.scope ?? this.rows[0]?.facts.scope ?? null
     if (scope !== null && this.track?.scope !== scope) void this.#load(scope, windowEntries)
   }
 
@@ -238,7 +277,7 @@ export class Inspection {
 
   /** The other scopes at the moment that is looked at. */
   #lookBack(): void {
-    const at = this.place.position === null ? null : this.moment
+    const at = this.place.position === null ? null : this.eventAt
     if (at === this.#pastAt) return
     this.#pastAt = at
     if (at === null) {

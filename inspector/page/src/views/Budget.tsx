@@ -1,10 +1,11 @@
 import 'uplot/dist/uPlot.min.css'
 import { useEffect, useRef } from 'react'
 import uPlot from 'uplot'
+import { scopeStatus } from '../../../../src/host/scope-facts.ts'
 import { useInspection } from '../hooks/inspection.ts'
 import { useSize } from '../hooks/size.ts'
 import { type Palette, usePalette } from '../hooks/theme.ts'
-import type { Column, Series } from '../model/series.ts'
+import { type Column, type Sample, type Series, sampleOf } from '../model/series.ts'
 import { clockText, countText, shortCount } from '../model/words.ts'
 import { Empty } from './parts.tsx'
 
@@ -20,8 +21,8 @@ interface Line {
 const tokenLines: ReadonlyArray<Line> = [
   { column: 'recentTokens', title: 'input tokens, last minute', colour: 'primary', fill: true },
   { column: 'limitTokens', title: 'limit', colour: 'bad', isStep: true },
-  { column: 'refusedTokens', title: 'ceiling below', colour: 'warn', dash: [6, 4], isStep: true },
-  { column: 'acceptedTokens', title: 'ceiling at least', colour: 'good', dash: [2, 3], isStep: true },
+  { column: 'ceilingHigh', title: 'ceiling below', colour: 'warn', dash: [6, 4], isStep: true },
+  { column: 'ceilingLow', title: 'ceiling at least', colour: 'good', dash: [2, 3], isStep: true },
 ]
 
 const callLines: ReadonlyArray<Line> = [
@@ -31,11 +32,13 @@ const callLines: ReadonlyArray<Line> = [
 ]
 
 const Budget = () => {
-  const { track, moment } = useInspection()
+  const { track, moment, place, index } = useInspection()
   if (track === null || moment === null || track.series.at.length === 0)
     return (
       <Empty title="Nothing was spent yet">Tokens and ceilings show here once calls are dispatched.</Empty>
     )
+  // While it follows, the minute empties although nothing happens.
+  const now = place.position === null ? sampleOf(scopeStatus(track.contextAt(index), moment)) : null
   return (
     <section className="budget" aria-label="Budget">
       <Plot
@@ -44,6 +47,7 @@ const Budget = () => {
         lines={tokenLines}
         series={track.series}
         moment={moment}
+        now={now}
       />
       <Plot
         title="Calls"
@@ -51,6 +55,7 @@ const Budget = () => {
         lines={callLines}
         series={track.series}
         moment={moment}
+        now={now}
       />
     </section>
   )
@@ -62,16 +67,24 @@ interface PlotProps {
   readonly lines: ReadonlyArray<Line>
   readonly series: Series
   readonly moment: number
+  /** What is so at the moment, after the newest event; null when the moment is an event's. */
+  readonly now: Sample | null
 }
 
 const dataOf = ({
   lines,
   series,
   moment,
-}: Pick<PlotProps, 'lines' | 'series' | 'moment'>): uPlot.AlignedData => {
+  now,
+}: Pick<PlotProps, 'lines' | 'series' | 'moment' | 'now'>): uPlot.AlignedData => {
   const count = series.countUntil(moment)
-  const cut = <A,>(values: ReadonlyArray<A>): A[] => values.slice(0, count)
-  return [cut(series.at), ...lines.map(({ column }) => cut(series.values[column]))] as uPlot.AlignedData
+  const hasNow = now !== null && moment > (series.at[count - 1] ?? 0)
+  const cut = <A,>(values: ReadonlyArray<A>, value: A | undefined): A[] =>
+    hasNow ? [...values.slice(0, count), value as A] : values.slice(0, count)
+  return [
+    cut(series.at, moment),
+    ...lines.map(({ column }) => cut(series.values[column], now?.[column])),
+  ] as uPlot.AlignedData
 }
 
 /** What is shaded: quiet under the tokens, a closed gate under the calls. */
@@ -166,10 +179,13 @@ const Plot = (props: PlotProps) => {
     // What the newest values are shows without pointing at them.
     if (plot.current?.cursor.idx == null) plot.current?.setLegend({ idx: data[0].length - 1 })
   })
-  const { title, note, series, moment } = props
+  const { title, note, series, moment, now } = props
   const newest = series.countUntil(moment) - 1
   const spoken = props.lines
-    .map((line) => `${line.title} ${series.values[line.column][newest] ?? 'unknown'}`)
+    .map(
+      (line) =>
+        `${line.title} ${(now === null ? series.values[line.column][newest] : now[line.column]) ?? 'unknown'}`,
+    )
     .join(', ')
   return (
     <figure className="panel plot" aria-label={`${title}: ${spoken}`}>

@@ -2,7 +2,7 @@ import { useInspection } from '../hooks/inspection.ts'
 import { keyHelp } from '../hooks/keys.ts'
 import type { Theme } from '../hooks/theme.ts'
 import { type View, views } from '../model/place.ts'
-import { countText } from '../model/words.ts'
+import { countText, durationText } from '../model/words.ts'
 
 const titles: Readonly<Record<View, string>> = {
   scopes: 'Scopes',
@@ -82,15 +82,24 @@ const connectionWords = {
   lost: 'connection lost, trying again',
 } as const
 
+/** Less is the network's, and nobody is misled by it. */
+const noticedSkewMs = 5_000
+
 /** Whether what is shown can be trusted to be all. */
 const Health = () => {
-  const { connection, dropped, track } = useInspection()
+  const { connection, dropped, track, skewMs } = useInspection()
   const disagreements = track?.disagreements ?? 0
   return (
     <>
       {disagreements > 0 && (
         <span className="health bad" title="This version decides otherwise than the journal recorded">
           {countText(disagreements)} replay differences
+        </span>
+      )}
+      {Math.abs(skewMs) >= noticedSkewMs && (
+        <span className="health warn" title="Times and ages here are by the host's clock">
+          this device's clock is {durationText(Math.abs(skewMs))} {skewMs > 0 ? 'behind' : 'ahead of'} the
+          host's
         </span>
       )}
       {dropped > 0 && (

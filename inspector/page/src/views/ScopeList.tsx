@@ -4,7 +4,7 @@ import { isPressing, scopeParts, stateTokens } from '../model/words.ts'
 /** Every scope, always in sight: its state, who waits, whether something presses. */
 export const ScopeList = () => {
   const inspection = useInspection()
-  const rows = inspection.pastRows ?? inspection.rows
+  const rows = inspection.statuses
   const chosen = inspection.track?.scope ?? inspection.place.scope
   return (
     <aside className="scope-list" aria-label="Scopes">

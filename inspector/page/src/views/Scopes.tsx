@@ -1,11 +1,11 @@
 import { useState } from 'react'
-import type { ScopeRow } from '../../../protocol.ts'
+import type { ScopeStatus } from '../../../../src/host/status.ts'
 import { useInspection } from '../hooks/inspection.ts'
 import { alarmText, countText, durationText, isPressing, scopeParts, shortCount } from '../model/words.ts'
 import { Operator } from './Operator.tsx'
 import { Empty, GatePill, StatePill } from './parts.tsx'
 
-const Wait = ({ lane }: { readonly lane: ScopeRow['primary'] }) =>
+const Wait = ({ lane }: { readonly lane: ScopeStatus['primary'] }) =>
   lane.waiting === 0 ? (
     <span className="faint">none</span>
   ) : (
@@ -15,19 +15,18 @@ const Wait = ({ lane }: { readonly lane: ScopeRow['primary'] }) =>
     </>
   )
 
-const CeilingCell = ({ row: { ceiling, recentInputTokens } }: { readonly row: ScopeRow }) => {
-  const { limitTokens, statedTokens, refusedTokens, acceptedTokens } = ceiling
-  const known = limitTokens ?? statedTokens ?? refusedTokens ?? acceptedTokens
+/** The tightest bound of the minute's tokens that is known, and in which word. */
+const boundOf = ({ inputTokenLimit, lastRefusal, ceiling }: ScopeStatus): readonly [string, number] => {
+  if (inputTokenLimit !== null) return ['limit', inputTokenLimit]
+  if (lastRefusal?.statedLimit != null) return ['stated', lastRefusal.statedLimit]
+  return ceiling.high === null ? ['at least', ceiling.low] : ['below', ceiling.high]
+}
+
+const CeilingCell = ({ row }: { readonly row: ScopeStatus }) => {
+  const { recentInputTokens } = row
+  const [how, known] = boundOf(row)
   const share = known > 0 ? Math.min(1, recentInputTokens / known) : 0
-  const isBound = limitTokens !== null || statedTokens !== null || refusedTokens !== null
-  const how =
-    limitTokens !== null
-      ? 'limit'
-      : statedTokens !== null
-        ? 'stated'
-        : refusedTokens !== null
-          ? 'below'
-          : 'at least'
+  const isBound = how !== 'at least'
   return (
     <>
       {isBound && (
@@ -44,7 +43,7 @@ const CeilingCell = ({ row: { ceiling, recentInputTokens } }: { readonly row: Sc
   )
 }
 
-const Alarms = ({ row }: { readonly row: ScopeRow }) =>
+const Alarms = ({ row }: { readonly row: ScopeStatus }) =>
   row.alarms.length === 0 ? (
     <span className="faint">none</span>
   ) : (
@@ -57,7 +56,7 @@ const Alarms = ({ row }: { readonly row: ScopeRow }) =>
     </ul>
   )
 
-const Row = ({ row, isChosen }: { readonly row: ScopeRow; readonly isChosen: boolean }) => {
+const Row = ({ row, isChosen }: { readonly row: ScopeStatus; readonly isChosen: boolean }) => {
   const inspection = useInspection()
   const { title, detail } = scopeParts(row.scope)
   return (
@@ -103,7 +102,7 @@ const Row = ({ row, isChosen }: { readonly row: ScopeRow; readonly isChosen: boo
 const Scopes = () => {
   const inspection = useInspection()
   const [acting, setActing] = useState(false)
-  const rows = inspection.pastRows ?? inspection.rows
+  const rows = inspection.statuses
   if (rows.length === 0)
     return <Empty title="No scopes yet">A scope appears here with its first call, and stays.</Empty>
   return (

@@ -1,15 +1,15 @@
 import { HashMap } from 'effect'
 import { useMemo } from 'react'
-import { providerScope, type ScopeContext, waitReason } from '../../../../machines/index.ts'
+import { type ScopeContext, scopeChart, waitReason } from '../../../../machines/index.ts'
+import { scopeStatus } from '../../../../src/host/scope-facts.ts'
 import { activeStates, type Chart, type ChartEdge, chartOf } from '../../../chart.ts'
-import { gateOf } from '../../../row.ts'
 import { useInspection } from '../hooks/inspection.ts'
 import { clockText, countText, durationText, stateWords } from '../model/words.ts'
 import { ChartView } from './Chart.tsx'
 import { CallLink, Empty, Fact, GatePill, LaneMark, StatePill } from './parts.tsx'
 
 /** From the machine that runs, nothing drawn by hand. */
-const chart = chartOf(providerScope.config)
+const chart = chartOf(scopeChart.config)
 
 const Statechart = () => {
   const { track, index } = useInspection()
@@ -56,7 +56,7 @@ const Now = ({ chart, context, moveIndex }: NowProps) => {
   )
 }
 
-const phaseFact = ({ state, phase, at }: ScopeContext): readonly [string, number] | null => {
+const phaseFact = ({ state, phase }: ScopeContext, at: number): readonly [string, number] | null => {
   if (state === 'primaryPending' && phase.graceUntilMs > at) return ['Grace ends in', phase.graceUntilMs - at]
   if (state === 'primaryPending' && phase.patienceUntilMs > at)
     return ['Patience ends in', phase.patienceUntilMs - at]
@@ -67,15 +67,24 @@ const phaseFact = ({ state, phase, at }: ScopeContext): readonly [string, number
 }
 
 const Summary = ({ context, moveIndex }: { readonly context: ScopeContext; readonly moveIndex: number }) => {
-  const { track } = useInspection()
-  const { state, counts, policy, wait, at, counters, episode } = context
-  const phase = phaseFact(context)
+  const { track, nowMs } = useInspection()
+  const { episode } = context
+  const {
+    state,
+    wait,
+    counters,
+    auxiliaryGate,
+    placesTaken,
+    capacity,
+    nowMs: at,
+  } = scopeStatus(context, nowMs)
+  const phase = phaseFact(context, at)
   const move = track?.entries[moveIndex]?.event
   return (
     <section className="panel summary" aria-label="Now">
       <p className="summary-state">
         <StatePill state={state} />
-        <GatePill gate={gateOf(context)} />
+        <GatePill gate={auxiliaryGate} />
       </p>
       <p className="muted">{stateWords[state]}</p>
       <dl className="facts">
@@ -85,13 +94,13 @@ const Summary = ({ context, moveIndex }: { readonly context: ScopeContext; reado
           </Fact>
         )}
         {phase !== null && <Fact name={phase[0]}>{durationText(phase[1])}</Fact>}
-        {wait !== null && wait.untilMs > at && (
+        {wait !== null && (
           <Fact name="Provider asked to wait">
             {durationText(wait.untilMs - at)} <span className="muted">{wait.kind}</span>
           </Fact>
         )}
         <Fact name="Places taken">
-          {counts.places} of {policy.capacity}
+          {placesTaken} of {capacity}
         </Fact>
         {episode !== null && (
           <Fact name="Episode">
@@ -112,7 +121,7 @@ const shownCalls = 60
 
 const Waiting = ({ context }: { readonly context: ScopeContext }) => {
   const inspection = useInspection()
-  const { at } = context
+  const at = Math.max(context.at, inspection.nowMs)
   const calls = [...HashMap.values(context.waiting)].sort((one, other) => one.seq - other.seq)
   return (
     <section className="panel" aria-label="Waiting calls">
@@ -154,7 +163,7 @@ const Waiting = ({ context }: { readonly context: ScopeContext }) => {
 
 const InFlight = ({ context }: { readonly context: ScopeContext }) => {
   const inspection = useInspection()
-  const { at } = context
+  const at = Math.max(context.at, inspection.nowMs)
   const calls = [...HashMap.values(context.inFlight)].sort((one, other) => one.seq - other.seq)
   return (
     <section className="panel" aria-label="Calls in flight">

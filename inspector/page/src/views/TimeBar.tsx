@@ -57,9 +57,9 @@ const Overview = ({ track, moment }: { readonly track: Track; readonly moment: n
 /** Pause, scrub, step, and live again. */
 export const TimeBar = () => {
   const inspection = useInspection()
-  const { track, place, moment } = inspection
+  const { track, place, eventAt } = inspection
   const isPaused = place.position !== null
-  const hasPast = track !== null && moment !== null && track.entries.length > 0
+  const hasPast = track !== null && eventAt !== null && track.entries.length > 0
   return (
     <section className="time-bar" aria-label="Time">
       <div className="time-buttons">
@@ -89,7 +89,7 @@ export const TimeBar = () => {
         </button>
       </div>
       {hasPast ? (
-        <Scrubber track={track} moment={moment} />
+        <Scrubber track={track} moment={eventAt} />
       ) : (
         <p className="hint">Nothing has happened yet.</p>
       )}

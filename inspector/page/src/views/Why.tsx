@@ -6,8 +6,11 @@ import { clockText, countText, durationText } from '../model/words.ts'
 import { askExplain } from '../net/api.ts'
 import { Fact, LaneMark } from './parts.tsx'
 
-/** The story is asked for again when the call's own history grew, not with every event. */
-const useExplanation = (callId: string, at: number | null, version: number) => {
+/** How old the words of a call that still waits may become. */
+const askAgainMs = 10_000
+
+/** The story is asked for again when the call's own history grew, and now and then while it waits, not with every event. */
+const useExplanation = (callId: string, at: number | null, version: string) => {
   const [answer, setAnswer] = useState<ExplainAnswer | null>(null)
   const [problem, setProblem] = useState<string | null>(null)
   useEffect(() => {
@@ -68,10 +71,12 @@ const Line = ({ line }: { readonly line: string }) => {
 /** Why a call waits, or what became of it: the words of `rightofway explain`. */
 export const Why = ({ callId }: { readonly callId: string }) => {
   const inspection = useInspection()
-  const { track, place, moment } = inspection
+  const { track, place, moment, nowMs } = inspection
   const bar = track?.calls.get(callId)
   const at = place.position === null ? null : moment
-  const { answer, problem } = useExplanation(callId, at, linesSince(bar))
+  const isLasting = at === null && bar !== undefined && bar.end === null
+  const age = isLasting ? Math.floor(nowMs / askAgainMs) : 0
+  const { answer, problem } = useExplanation(callId, at, `${linesSince(bar)}, ${age}`)
   return (
     <aside className="why" aria-label={`Why: ${callId}`}>
       <header>

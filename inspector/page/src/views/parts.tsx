@@ -1,7 +1,7 @@
 /** Small pieces that several views show. */
 import type { ReactNode } from 'react'
 import type { Lane, ScopeState } from '../../../../machines/index.ts'
-import type { ScopeRow } from '../../../protocol.ts'
+import type { ScopeStatus } from '../../../../src/host/status.ts'
 import { stateTokens } from '../model/words.ts'
 
 export const StatePill = ({ state }: { readonly state: ScopeState }) => (
@@ -11,7 +11,7 @@ export const StatePill = ({ state }: { readonly state: ScopeState }) => (
   </span>
 )
 
-export const GatePill = ({ gate }: { readonly gate: ScopeRow['auxiliaryGate'] }) => (
+export const GatePill = ({ gate }: { readonly gate: ScopeStatus['auxiliaryGate'] }) => (
   <span className={`pill gate ${gate}`}>gate {gate}</span>
 )
 

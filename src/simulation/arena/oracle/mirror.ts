@@ -50,7 +50,9 @@ export class MirrorRules {
     const certain = rules.filter(({ rule }) => rule !== 'overload')
     this.#rules = allOf(certain.map((spec) => makeRule(spec, states ?? undefined)))
     this.#latency = latency
-    this.#endingsMatter = certain.some(({ rule }) => endingsMatterTo.has(rule))
+    this.#endingsMatter = certain.some(
+      (spec) => endingsMatterTo.has(spec.rule) || ('chargedAt' in spec && spec.chargedAt === 'completion'),
+    )
     const has = (name: string): boolean => certain.some(({ rule }) => rule === name)
     this.#scarce = has('concurrency') ? 'places' : has('output-tokens-per-minute') ? 'output' : 'requests'
     this.initial = { state: this.#rules.initial(seed), flights: [] }

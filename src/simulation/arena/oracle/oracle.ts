@@ -63,6 +63,13 @@ class Oracle implements Scheduler {
     this.#wake(this.#nowMs)
   }
 
+  /** It knows the provider's state, so also what strangers took of it. */
+  strangerAccepted(call: SimulatedCall): void {
+    const mirror = this.#rules.advance(this.#mirror, this.#nowMs)
+    this.#mirror = this.#rules.accept(mirror, call, this.#nowMs) ?? mirror
+    this.#wake(this.#nowMs)
+  }
+
   #replan(): void {
     const smallest = this.#primaries.slice(0, planDepth)
     this.#planned = smallest.sort((one, other) => this.#order.get(one.id)! - this.#order.get(other.id)!)

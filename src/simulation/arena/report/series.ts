@@ -15,7 +15,9 @@ export interface TokenPoint {
 /** Tokens against the ceiling, at the run's plot points, before anything else of that millisecond. */
 export const tokenSeries = ({ log, rooms, scenario }: Run): ReadonlyArray<TokenPoint> => {
   const accepted = log.filter(({ kind }) => kind === 'accepted')
-  const byClock = scenario.provider.rules.some(({ rule }) => rule === 'time-step')
+  const byClock = scenario.provider.rules.some(
+    (spec) => spec.rule === 'time-step' || (spec.rule === 'token-window' && spec.form === 'fixed'),
+  )
   let [from, to, usedTokens] = [0, 0, 0]
   return rooms.map(({ atMs, roomTokens }) => {
     const sinceMs = byClock ? Math.floor(atMs / minuteMs) * minuteMs : atMs - minuteMs + 1

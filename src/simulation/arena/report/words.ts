@@ -1,5 +1,8 @@
 /** Numbers as people read them. */
 
+export const escapeText = (text: string): string =>
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
+
 /** `0.4 s`, `12.3 s`, `4:05 min`; a dash for none. */
 export const duration = (ms: number | null): string => {
   if (ms === null) return '–'

@@ -19,6 +19,13 @@ export class PriorityLine {
     else band.calls.push(call)
   }
 
+  /** What `shift` would answer. */
+  peek(): SimulatedCall | null {
+    if (this.#bands.size === 0) return null
+    const band = this.#bands.get(Math.min(...this.#bands.keys()))!
+    return band.calls[band.head]!
+  }
+
   shift(): SimulatedCall | null {
     for (const rank of [...this.#bands.keys()].sort((one, other) => one - other)) {
       const band = this.#bands.get(rank)!

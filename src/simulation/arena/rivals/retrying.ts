@@ -1,9 +1,16 @@
 /** One call with its client's retries, as the SDKs and their users' retry handlers make them. */
-import type { RetryBounds } from '../../schedulers.ts'
-import type { SimulatedCall, VisibleRefusal, World } from '../../world.ts'
+
+import type { VisibleRefusal } from '../../answers.ts'
+import { obeyedMs, type RetryBounds } from '../../schedulers.ts'
+import type { SimulatedCall, World } from '../../world.ts'
 
 /** `Membrane.complete()` and many like it: 5 retries at 1, 2, 4, 8 s. */
-export const patientRetries: RetryBounds = { retries: 5, baseMs: 1_000, maxMs: 8_000 }
+export const patientRetries: RetryBounds = {
+  retries: 5,
+  baseMs: 1_000,
+  maxMs: 8_000,
+  mostStatedMs: Number.POSITIVE_INFINITY,
+}
 
 export interface Retrying {
   readonly bounds: RetryBounds
@@ -22,7 +29,7 @@ export const waitBeforeRetry = (
 ): number | null => {
   if (permanent || retries >= bounds.retries) return null
   const backoffMs = Math.min(bounds.baseMs * 2 ** Math.min(retries, 30), bounds.maxMs)
-  return retryAfterMs ?? Math.ceil(backoffMs * (1 - jitter * random()))
+  return obeyedMs(retryAfterMs, bounds) ?? Math.ceil(backoffMs * (1 - jitter * random()))
 }
 
 /** Sends the call now and again until it is answered or its client gives up. */

@@ -1,0 +1,55 @@
+/** What a client hears of a provider, where that differs from what the provider does. */
+import type { LimitFact } from '../emulator/index.ts'
+import type { Refusal } from '../emulator/rules/rule.ts'
+
+/** What a client can see of a refusal; the rest of it is the provider's own truth. */
+export type VisibleRefusal = Pick<Refusal, 'retryAfterMs' | 'permanent'> & {
+  readonly kind: Refusal['kind'] | 'unknown-rate-limit'
+  readonly currentLimit?: number
+  readonly nextLimit?: number
+}
+
+export interface Answers {
+  /** Age of the numbers in headers, ms. */
+  readonly headersLagMs: number
+  /** What limits and remainders in headers are multiplied by. */
+  readonly headersFactor: number
+  /** Every refusal is a plain 429: neither kind nor ceiling, only the wait where one is stated. */
+  readonly kindBlind: boolean
+  /** How long a refusal travels, ms. */
+  readonly refusalsLateMs: number
+}
+
+export const faithfulAnswers: Answers = {
+  headersLagMs: 0,
+  headersFactor: 1,
+  kindBlind: false,
+  refusalsLateMs: 0,
+}
+
+export const refusalHeard = (refusal: VisibleRefusal, { kindBlind }: Answers): VisibleRefusal =>
+  kindBlind ? { kind: 'unknown-rate-limit', retryAfterMs: refusal.retryAfterMs, permanent: false } : refusal
+
+/** Headers as they are heard: those of some time ago, and larger or smaller than the truth. */
+export class HeaderView {
+  readonly #answers: Answers
+  readonly #past: Array<{ readonly atMs: number; readonly limits: ReadonlyArray<LimitFact> }> = []
+
+  constructor(answers: Answers) {
+    this.#answers = answers
+  }
+
+  /** Told the truth of now, answers what is shown now. Times never go back. */
+  shown(limits: ReadonlyArray<LimitFact>, atMs: number): ReadonlyArray<LimitFact> {
+    const { headersLagMs, headersFactor } = this.#answers
+    if (headersLagMs > 0) this.#past.push({ atMs, limits })
+    while (this.#past.length > 1 && this.#past[1]!.atMs <= atMs - headersLagMs) this.#past.shift()
+    const seen = headersLagMs > 0 ? this.#past[0]!.limits : limits
+    if (headersFactor === 1) return seen
+    return seen.map((fact) => ({
+      ...fact,
+      limit: Math.floor(fact.limit * headersFactor),
+      remaining: Math.floor(fact.remaining * headersFactor),
+    }))
+  }
+}

@@ -1,0 +1,33 @@
+/** What an operator can read of a provider's limits on its page, without a single answer from it. */
+import type { Scenario } from './scenario.ts'
+
+/** Limits per minute; null where the page names none. It says nothing of bursts, ramps or windows. */
+export interface ProviderPage {
+  readonly inputTokensPerMinute: number | null
+  readonly outputTokensPerMinute: number | null
+  readonly requestsPerMinute: number | null
+}
+
+/** The least of the limits that the rules name, per dimension: of a ramp the tier, of a change what held first. */
+export const pageOf = ({ provider }: Scenario): ProviderPage => {
+  const input: number[] = []
+  const output: number[] = []
+  const requests: number[] = []
+  for (const rule of provider.rules) {
+    if ('inputTokensPerMinute' in rule) input.push(rule.inputTokensPerMinute)
+    if (rule.rule === 'changing-bucket') input.push(rule.changes[0]!.inputTokensPerMinute)
+    if (rule.rule === 'token-window') {
+      input.push(Math.floor((rule.inputTokensPerWindow * 60_000) / (rule.windowMs ?? 60_000)))
+    }
+    if ('tierTokensPerMinute' in rule) input.push(rule.tierTokensPerMinute)
+    if ('outputTokensPerMinute' in rule) output.push(rule.outputTokensPerMinute)
+    if ('requestsPerMinute' in rule) requests.push(rule.requestsPerMinute)
+  }
+  const least = (limits: ReadonlyArray<number>): number | null =>
+    limits.length === 0 ? null : Math.min(...limits)
+  return {
+    inputTokensPerMinute: least(input),
+    outputTokensPerMinute: least(output),
+    requestsPerMinute: least(requests),
+  }
+}
