@@ -22,6 +22,12 @@ export type Outcome =
  */
 export type OwnerStance = 'sends' | 'away' | 'left'
 
+/**
+ * How a dispatch came to its end, where the outcome alone does not tell: the answer ended without its
+ * own end; its client stopped reading it; the request never left this machine.
+ */
+export type SettlementCause = 'truncated' | 'stalled-client' | 'never-sent'
+
 /** Facts that a scope is told. `at` is epoch milliseconds, stamped by the host. */
 export type ScopeEvent =
   | {
@@ -46,6 +52,8 @@ export type ScopeEvent =
       readonly evidence?: Evidence
       /** Left out: its owner waits on, and says when it sends. */
       readonly owner?: OwnerStance
+      /** What the edge knows of how it came to this; the core decides nothing by it. */
+      readonly cause?: SettlementCause
       /** Said of a permit that was settled before, while the next one of its call is out: it is counted, and changes nothing. */
       readonly late?: boolean
     }

@@ -5,7 +5,7 @@ import { attempt, CliFailure } from './failure.ts'
 import { journalFlag, jsonFlag } from './flags.ts'
 
 const pathOf = Effect.fn(function* (journal: Option.Option<string>) {
-  const { defaultJournal } = yield* attempt(() => import('../gateway/config.ts'))
+  const { defaultJournal } = yield* attempt(() => import('../gateway/config/config.ts'))
   return Option.getOrElse(journal, () => defaultJournal)
 })
 

@@ -12,6 +12,7 @@ import {
   type LimitReading,
   maxEpochMs,
   maxTokens,
+  type SettlementCause,
   type Usage,
 } from '../../machines/index.ts'
 import type { Settlement } from './settlement.ts'
@@ -150,7 +151,7 @@ export const providerLimits = (stated: unknown): Cleaned<ReadonlyArray<LimitRead
   }, [])
 
 /** What the driver of a call made of a provider's answer. The outcome counts, whatever the answer said of numbers. */
-export const providerSettlement = ({ outcome, usage, evidence }: Settlement): Cleaned<Settlement> => {
+export const providerSettlement = ({ outcome, usage, evidence, cause }: Settlement): Cleaned<Settlement> => {
   const [used, said] = [providerUsage(usage), providerEvidence(evidence)]
   // A refusal that says nothing to go by is a failure.
   const isEmpty = outcome === 'throttled' && evidence !== undefined && said.value === null
@@ -158,6 +159,7 @@ export const providerSettlement = ({ outcome, usage, evidence }: Settlement): Cl
     outcome: isEmpty ? 'failed' : outcome,
     ...(used.value === null ? {} : { usage: used.value }),
     ...(said.value === null ? {} : { evidence: said.value }),
+    ...(cause === undefined ? {} : { cause }),
   }
   return { value, corrections: used.corrections + said.corrections }
 }
@@ -225,15 +227,22 @@ const evidenceOf = (evidence: unknown): Evidence => {
 /** What the holder of a permit says of its dispatch. Throws `InvalidInput` that names field, range and value; nothing is settled then. */
 export const settlementOf = (stated: Settlement): Settlement => {
   if (!isObject(stated)) return refuse('settlement', 'an object with an outcome', stated)
-  const { outcome, usage, evidence } = stated
+  const { outcome, usage, evidence, cause } = stated
   if (!outcomes.includes(outcome))
     return refuse('settlement.outcome', `one of ${outcomes.join(', ')}`, outcome)
   return {
     outcome,
     ...(usage === undefined || usage === null ? {} : { usage: usageOf(usage) }),
     ...(evidence === undefined || evidence === null ? {} : { evidence: evidenceOf(evidence) }),
+    ...(cause === undefined ? {} : { cause: wordOf('settlement.cause', cause, settlementCauses) }),
   }
 }
+
+const settlementCauses = [
+  'truncated',
+  'stalled-client',
+  'never-sent',
+] as const satisfies ReadonlyArray<SettlementCause>
 
 /** Limits that a caller read from headers: a list; its numbers are the provider's. Throws `InvalidInput`. */
 export const limitsOf = (stated: unknown): ReadonlyArray<LimitReading> =>

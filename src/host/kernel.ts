@@ -41,6 +41,7 @@ export class Kernel {
   /** With what they hear when the host has closed. */
   readonly #observers = new Map<(observation: Observation) => void, () => void>()
   #observerFailures = 0
+  readonly #failureListeners: Array<(failure: JournalFailure) => void> = []
   readonly #checkpoints = new Map<string, Promise<void>>()
   /** Scopes whose forgetting is not durable yet: what the journal still says of them is over. */
   readonly #forgetting = new Map<string, Promise<void>>()
@@ -59,6 +60,7 @@ export class Kernel {
     this.#clock = clock
     this.#outbox = new Outbox(journal, (failure) => {
       for (const runner of this.#runners.values()) runner.fail(failure)
+      for (const heard of this.#failureListeners.splice(0)) heard(failure)
     })
     this.#ports = {
       clock,
@@ -101,6 +103,12 @@ export class Kernel {
   /** Why nothing is decided any more; null while the journal keeps what it is given. */
   get failure(): JournalFailure | null {
     return this.#outbox.failure
+  }
+
+  /** Hears once that the journal has failed; at once when it has already. */
+  whenFailed(heard: (failure: JournalFailure) => void): void {
+    if (this.#outbox.failure !== null) heard(this.#outbox.failure)
+    else this.#failureListeners.push(heard)
   }
 
   get runners(): ReadonlyMap<string, ScopeRunner> {

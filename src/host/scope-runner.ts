@@ -240,7 +240,7 @@ export class ScopeRunner implements PermitOwner {
     this.tell({ type: 'call.accepted', callId })
   }
 
-  settle(permit: Permit, { outcome, usage, evidence }: Settlement): Disposition {
+  settle(permit: Permit, { outcome, usage, evidence, cause }: Settlement): Disposition {
     const { callId, successor } = permit
     const stays = successor !== null && !this.#refusing ? successor : null
     const owner = this.#stance(permit, outcome, stays)
@@ -251,6 +251,7 @@ export class ScopeRunner implements PermitOwner {
       ...(usage === undefined ? {} : { usage }),
       ...(evidence === undefined ? {} : { evidence }),
       ...(owner === undefined ? {} : { owner }),
+      ...(cause === undefined ? {} : { cause }),
     })
     // Bad numbers of its holder leave the permit as it was.
     checkEvent(event)

@@ -1,4 +1,4 @@
-import type { Evidence, Outcome, Usage } from '../../machines/index.ts'
+import type { Evidence, Outcome, SettlementCause, Usage } from '../../machines/index.ts'
 
 /** How the holder of a permit says that its dispatch ended. */
 export interface Settlement {
@@ -7,4 +7,5 @@ export interface Settlement {
   readonly usage?: Usage
   /** What the provider said; needed for `throttled`. */
   readonly evidence?: Evidence
+  readonly cause?: SettlementCause
 }
