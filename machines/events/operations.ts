@@ -1,6 +1,7 @@
 /** What an operator, a turn or a restart does to the context. */
 import { HashMap } from 'effect'
 import { addAll } from '../collections/heap.ts'
+import * as belief from '../limits/belief/belief.ts'
 import { declare } from '../limits/budget.ts'
 import { initialCapacity } from '../limits/capacity.ts'
 import { isReady, leaveBacklog, reviewQuotas } from '../scheduling/fairness.ts'
@@ -45,6 +46,7 @@ export const releaseWait = (draft: Draft): void => {
   const { wait, at } = draft
   draft.wait = wait?.kind === 'quota-exhausted' ? { ...wait, untilMs: at, probeId: null } : null
   draft.pacing = {}
+  draft.belief = belief.released(draft.belief)
 }
 
 /** No owner is left that would send as soon as its call is granted: a grant is no dispatch any more. */

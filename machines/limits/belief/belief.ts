@@ -315,6 +315,16 @@ export const isPromised = ({ statedWaits, charges }: Belief, tokens: number, atM
       sentBetween(charges, wait.toldAtMs, atMs) === 0,
   )
 
+/** The stated wait that ends last, of whatever size; null when none is to come. */
+export const longestStatedWait = ({ statedWaits }: Belief, atMs: number): StatedWait | null =>
+  statedWaits.reduce<StatedWait | null>(
+    (longest, wait) => (wait.untilMs > Math.max(atMs, longest?.untilMs ?? 0) ? wait : longest),
+    null,
+  )
+
+/** An operator ends the waits that the provider stated. */
+export const released = (belief: Belief): Belief => ({ ...belief, statedWaits: [] })
+
 /** Until when the provider stated that a call of this size is refused, epoch milliseconds; `atMs` when it did not. */
 export const statedUntil = ({ statedWaits }: Belief, tokens: number, atMs: number): number => {
   let untilMs = atMs

@@ -141,7 +141,11 @@ export class ProxiedCall implements Absentee, PlaceHolder {
   /** When a wait ends that the provider imposed and that outlasts this call's own; null while there is none. */
   get #hopeless(): number | null {
     const { runner, call } = this.#asked
-    return hopelessWait(runner.context, waitsUntil(runner.context, call, call.deadlineAt, this.#askedAtMs))
+    return hopelessWait(
+      runner.context,
+      call,
+      waitsUntil(runner.context, call, call.deadlineAt, this.#askedAtMs),
+    )
   }
 
   /** At once, and not when the call's own time is over: with the provider's own answer, where it is known. */

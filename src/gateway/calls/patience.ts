@@ -1,5 +1,6 @@
 /** How long a call may wait for its provider, and whether it is known already that this will not do. */
 import type { Call, ScopeContext } from '../../../machines/index.ts'
+import { statedUntil } from '../../../machines/limits/belief/belief.ts'
 
 /** The last moment at which the call may still be waiting, epoch milliseconds. */
 export const waitsUntil = (
@@ -14,8 +15,14 @@ export const waitsUntil = (
 }
 
 /** The end of a wait that the provider imposed and that outlasts the call's own, epoch milliseconds; null when there is none. */
-export const hopelessWait = (context: ScopeContext, untilMs: number): number | null =>
-  context.wait !== null && context.wait.untilMs > untilMs ? context.wait.untilMs : null
+export const hopelessWait = (
+  context: ScopeContext,
+  { inputTokens }: Call,
+  untilMs: number,
+): number | null => {
+  const statedMs = Math.max(context.wait?.untilMs ?? 0, statedUntil(context.belief, inputTokens, 0))
+  return statedMs > untilMs ? statedMs : null
+}
 
 /** Answers that are kept to be told to others, at most. */
 const mostKept = 1_000

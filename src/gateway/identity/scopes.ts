@@ -4,6 +4,7 @@
  * key, and the least recently used gives way when there are too many.
  */
 import { InvalidInput, type PolicyInput, type ScopeContext } from '../../../machines/index.ts'
+import { longestStatedWait } from '../../../machines/limits/belief/belief.ts'
 import type { LaneHost } from '../../host/host.ts'
 import { kernelOf } from '../../host/internal.ts'
 import { fingerprint, scopeName } from '../../host/scope-name.ts'
@@ -49,6 +50,7 @@ export const refusesKey = (status: number): boolean => status === 401 || status 
 /** A wait or a backoff that is still to come, and would be forgotten with the scope. */
 export const isWorthKeeping = (context: ScopeContext, nowMs: number): boolean =>
   (context.wait !== null && context.wait.untilMs > nowMs) ||
+  longestStatedWait(context.belief, nowMs) !== null ||
   Object.values(context.pacing).some((pace) => pace !== undefined && pace.pausedUntilMs > nowMs)
 
 export const makeScopeFinder = async (host: LaneHost, options: ScopeFinderOptions): Promise<ScopeFinder> => {

@@ -240,7 +240,7 @@ describe('a wait that is longer than the call may wait', () => {
     expect((await second).status).toBe(429)
     expect(setting.waiting()).toBe(0)
     const [runner] = kernelOf(setting.host).runners.values()
-    expect(runner?.context.wait?.untilMs).toBe(startMs + 86_400_000)
+    expect(runner?.status.wait?.untilMs).toBe(startMs + 86_400_000)
   })
 })
 
