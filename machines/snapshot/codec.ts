@@ -1,6 +1,6 @@
 /**
- * The versioned codec of a scope's snapshot: plain JSON in a fixed order, so that equal scopes
- * give equal bytes. Queues, heaps and counts are left out, for they follow from the calls.
+ * The versioned codec of a scope's snapshot: plain JSON in a fixed order, so that equal scopes give equal
+ * bytes. Queues, heaps and counts are left out, because they follow from the calls.
  */
 import { HashMap, Schema } from 'effect'
 import { endingsOf, rowsOf } from '../collections/ended-log.ts'
@@ -98,10 +98,13 @@ const HeadSchema = Schema.Struct({
   inFlight: Schema.Array(Schema.Never),
 })
 
-/** Throws `SnapshotUnreadable`; answers the policy and the ramp, completed where an older version wrote less of them. */
+/**
+ * Throws `SnapshotUnreadable`. Returns the policy and the ramp, with the fields added that an older version
+ * did not write.
+ */
 const check = (encoded: EncodedScope): { readonly policy: Policy; readonly ramp: Ramp } => {
   const { scope, state, at, waiting, inFlight } = encoded
-  // The rows of long lists are looked at one by one, without the schema.
+  // `checkWaiting` and its siblings check the rows of long lists one by one; the schema does not.
   const isList = (value: unknown): unknown => (Array.isArray(value) ? [] : value)
   try {
     decodeOrThrow(HeadSchema, 'snapshot', {
@@ -125,7 +128,7 @@ const check = (encoded: EncodedScope): { readonly policy: Policy; readonly ramp:
   }
 }
 
-/** The context that `encodeScope` wrote. Throws `SnapshotUnreadable` that names the fault. */
+/** Reads a context that `encodeScope` wrote. Throws `SnapshotUnreadable` that names the fault. */
 export const decodeScope = (input: unknown): ScopeContext => {
   if (typeof input !== 'object' || input === null)
     throw new SnapshotUnreadable(`expected an object, got ${input}`)
@@ -140,7 +143,7 @@ export const decodeScope = (input: unknown): ScopeContext => {
   const draft = draftOf({ ...blank, counters: { ...noCounters, ...encoded.counters } }, encoded.at)
   Object.assign(draft, {
     state: encoded.state,
-    // Unknown until the next event looks.
+    // The next event works this time out.
     sweepAt: 0,
     nextSeq: encoded.nextSeq,
     learned: encoded.learned,

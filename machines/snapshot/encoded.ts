@@ -1,4 +1,4 @@
-/** What a snapshot holds: a scope as plain JSON, without what follows from it. */
+/** The contents of a snapshot: a scope as plain JSON, without the values that follow from it. */
 import type { EndingRow } from '../collections/ended-log.ts'
 import type { Budget } from '../limits/budget.ts'
 import type { Pace } from '../limits/pacing.ts'
@@ -9,8 +9,8 @@ import type { Policy } from '../model/policy.ts'
 import type { Counters, Drain, InFlight, Phase, ScopeContext, Turn, Waiting } from '../state/context.ts'
 
 /**
- * Rises when what is written changes its meaning; a decoder knows all versions up to its own. What was
- * only added is completed where it is missing.
+ * Rises when the meaning of a written field changes. A decoder reads all versions up to its own. Fields that
+ * were only added need no new version: the decoder completes them.
  */
 export const snapshotVersion = 1
 
@@ -48,7 +48,7 @@ export interface EncodedScope {
   readonly quantumEndedAt: number
   readonly primaryGrantedAt: number
   readonly episode: ScopeContext['episode']
-  /** Of each generation, the newer first, in the order in which the calls ended. */
+  /** Both generations, the newer one first. Within each, the calls are in the order in which they ended. */
   readonly ended: readonly [ReadonlyArray<EndingRow>, ReadonlyArray<EndingRow>]
   readonly counters: Counters
   readonly refusalsByKind: ScopeContext['refusalsByKind']

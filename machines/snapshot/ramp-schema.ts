@@ -54,11 +54,17 @@ const RampSchema = Schema.Struct({
   epochMs: timeMs,
 })
 
-/** Before a ramp kept bounds by minute, its other words meant something else; what was used is the same. */
+/**
+ * Tells a ramp of an older version, which kept no bounds by minute. Only its record of used tokens still
+ * means the same.
+ */
 const ofOlderVersion = (input: unknown): input is { readonly slots: unknown } =>
   typeof input === 'object' && input !== null && 'slots' in input && !('minutes' in input)
 
-/** A ramp as it was written; an older version's begins to learn anew, with what is in use. Throws `InvalidInput`. */
+/**
+ * Reads a ramp. An older version's ramp starts to learn anew and keeps the tokens in use. Throws
+ * `InvalidInput`.
+ */
 export const decodeRamp = (input: unknown): Ramp =>
   decodeOrThrow(
     RampSchema,

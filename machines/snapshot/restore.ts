@@ -1,4 +1,4 @@
-/** Builds again what a snapshot leaves out: queues, heaps and counts, which follow from the calls. */
+/** Rebuilds the parts that a snapshot leaves out: queues, heaps and counts. They follow from the calls. */
 import { HashMap } from 'effect'
 import { add, addAll, type Due } from '../collections/heap.ts'
 import { fromArray, push } from '../collections/queue.ts'
@@ -11,7 +11,7 @@ import type { InFlight, Place, Waiting } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import type { EncodedScope } from './encoded.ts'
 
-/** Before `dispatchAtOnce` was written, nobody's grant meant a dispatch. */
+/** Older versions did not write `dispatchAtOnce`: for them a grant was never a dispatch. */
 const completed = (waiting: Waiting): Waiting =>
   waiting.dispatchAtOnce === undefined ? { ...waiting, dispatchAtOnce: false } : waiting
 
