@@ -1,4 +1,4 @@
-/** A response that passes on as it is, and tells when its body has ended, broken or been dropped. */
+/** A response that passes unchanged, and reports when its body has ended, broken or been dropped. */
 import type { Evidence, Usage } from '../../machines/index.ts'
 import { makeStreamReader } from '../evidence/index.ts'
 import { isEventStream, makeBodyReader } from '../gateway/reading.ts'
@@ -7,10 +7,10 @@ import type { AnswerHead } from '../gateway/transport.ts'
 /** How the body of an answer ended. */
 export type BodyEnd = 'complete' | 'dropped' | 'broken'
 
-/** What an answer told by the time that its body ended. */
+/** The contents of an answer that were read before its body ended. */
 export interface AnswerReading {
   readonly usage: Usage | null
-  /** What an error inside a success says; null when there is none. */
+  /** The evidence of an error inside a success; null when there is none. */
   readonly evidence: Evidence | null
 }
 
@@ -18,7 +18,7 @@ interface AnswerReader {
   push(chunk: Buffer): void
   end(): void
   reading(): AnswerReading
-  /** The stream's own end has passed: readers often stop there, before the body does. */
+  /** The stream's own end event has passed: readers often stop there, before the body ends. */
   readonly done: boolean
 }
 
@@ -40,7 +40,7 @@ const plain = (usage: Usage | null): Usage | null =>
 
 export const headOf = ({ status, headers }: Response): AnswerHead => {
   const fields = Object.fromEntries(headers)
-  // `fetch` has decoded the body already; the field only says how it came.
+  // `fetch` has already decoded the body; the field only tells how it was sent.
   delete fields['content-encoding']
   return { status, headers: fields, rawHeaders: [] }
 }
@@ -63,13 +63,13 @@ export interface Watched {
   readonly provider: string
   readonly response: Response
   readonly receivedAtMs: number
-  /** Breaks the body off, whether or not anybody reads it at the time. */
+  /** Breaks the body off, also when no reader waits at the time. */
   readonly signal: AbortSignal
 }
 
 /**
- * Passes the body of a successful answer on at the speed of its reader. `ended` hears once, with
- * what the answer told by then. Nothing is kept of it.
+ * Passes the body of a successful answer on at the speed of its reader. `ended` is called once, with the
+ * contents read until then. No part of the body is kept.
  */
 export const watched = (
   { provider, response, receivedAtMs, signal }: Watched,
@@ -91,7 +91,8 @@ export const watched = (
   }
   const breakOff = (): void => {
     finish('broken')
-    // The source is under the same signal as a rule; a `fetch` that ignores it is let go of all the same.
+    // The source is usually under the same signal. A source whose `fetch` ignores the signal is released
+    // here.
     source.cancel(signal.reason).catch(() => {})
   }
   const body = new ReadableStream<Uint8Array<ArrayBuffer>>(
@@ -120,7 +121,7 @@ export const watched = (
         return source.cancel(reason)
       },
     },
-    // Nothing is read ahead: the reader's pace is the provider's pace.
+    // Nothing is read ahead: the provider sends at the reader's pace.
     { highWaterMark: 0 },
   )
   return remade(response, body)
