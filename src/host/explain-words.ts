@@ -1,4 +1,4 @@
-/** Decisions, events and predictions as sentences: the only place where what is decided becomes prose. */
+/** Decisions, events and predictions as sentences. Only this file turns decisions into prose. */
 
 import type { Decision, Reason, ScopeEvent } from '../../machines/index.ts'
 import type { Fit, NoFitReason } from '../../machines/scheduling/fit-prediction.ts'
@@ -125,7 +125,7 @@ const noFitWords: Readonly<Record<NoFitReason, string>> = {
   held: 'it is not expected to fit while the ceiling is only held',
 }
 
-/** How the scope of a waiting call stands: what every other surface shows of it. */
+/** The scope of a waiting call in one sentence, with the facts that every other surface shows. */
 export const scopeSentence = ({
   auxiliaryGate,
   placesTaken,
@@ -147,7 +147,7 @@ export const scopeSentence = ({
 const laneWords = ([one, many]: readonly [string, string], { waiting, longestWaitMs }: LaneStatus): string =>
   `${waiting} ${waiting === 1 ? one : many}${longestWaitMs === null ? '' : ` (longest ${seconds(longestWaitMs)})`}`
 
-/** What is expected of a primary that was refused for its size, and why. */
+/** The prediction for a primary that was refused for its size, and its reason. */
 export const fitSentence = ({ predictedFitAtMs, reason, tryAtMs, ceiling, growth }: Fit): string => {
   const what =
     predictedFitAtMs === null

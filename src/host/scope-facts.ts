@@ -1,4 +1,6 @@
-/** What a status rests on: of a scope's context the part that is shown, with instants where the status has ages. */
+/**
+ * The facts behind a status: the shown part of a scope's context, with instants where the status has ages.
+ */
 
 import { minuteMs } from '../../machines/collections/usage-window.ts'
 import type { Lane, ScopeContext } from '../../machines/index.ts'
@@ -10,7 +12,7 @@ import { fitOf } from '../../machines/scheduling/fit-prediction.ts'
 import { longestInFlight, oldestWaiting } from '../../machines/scheduling/timeouts.ts'
 import { type LaneFacts, type ScopeFacts, type ScopeStatus, statusAt } from './status.ts'
 
-/** Minutes after which a bound says nothing of the ceiling; `ceilingAt` looks at no older one. */
+/** Age in minutes at which a bound stops counting for the ceiling; `ceilingAt` uses no older one. */
 const boundMinutes = 2
 
 const laneFacts = (context: ScopeContext, lane: Lane, waiting: number, inFlight: number): LaneFacts => ({
@@ -39,7 +41,7 @@ export const scopeFacts = (context: ScopeContext): ScopeFacts => {
     capacity: capacityOf(context),
     placesTaken: counts.places,
     wait: context.wait,
-    // A whole second more: the status counts by whole seconds.
+    // One more second, because the status counts in whole seconds.
     lastMinute: ramp.slots.filter(({ second }) => (second + 1) * 1_000 >= at - minuteMs),
     inputTokenLimit: budget.inputTokensPerMinute?.limit ?? null,
     highestAcceptedTokens: ramp.highestAccepted,
