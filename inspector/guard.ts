@@ -1,8 +1,11 @@
-/** Who may ask: only names of this machine (and those configured), only pages of this origin. */
+/**
+ * Decides which requests are answered: only for names of this machine (and configured ones), only from pages
+ * of this origin.
+ */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 
-/** Nothing from elsewhere, nothing inline, nobody frames it. */
+/** Nothing from other origins, nothing inline, no framing. */
 export const securityHeaders: OutgoingHttpHeaders = {
   'content-security-policy': [
     "default-src 'none'",
@@ -24,7 +27,7 @@ export const securityHeaders: OutgoingHttpHeaders = {
   'permissions-policy': 'camera=(), geolocation=(), microphone=()',
 }
 
-/** The host of a Host header or an origin, without its port; null when it is none. */
+/** The host of a Host header or an origin, without its port; null when there is none. */
 const hostnameOf = (authority: string | undefined): string | null => {
   if (authority === undefined || /[/@\s\\?#]/.test(authority)) return null
   try {
@@ -50,8 +53,8 @@ export class Guard {
   }
 
   /**
-   * A name that an attacker's DNS points at this machine shows in the Host header, whatever the
-   * browser believes about origins: so the name itself must be one of ours.
+   * An attacker's DNS name may point at this machine. The Host header then holds that name, even if the
+   * browser sees one origin. So the name itself must be a known one.
    */
   refuses(request: IncomingMessage, isData: boolean): Refusal | null {
     const { host, origin } = request.headers
@@ -61,7 +64,7 @@ export class Guard {
     return isData && site !== undefined && site !== 'same-origin' && site !== 'none' ? 'site' : null
   }
 
-  /** An XState app streams in from another port, or from no page at all; never from another machine's page. */
+  /** An XState app streams in from another port, or without any page; never from another machine's page. */
   refusesSocket(request: IncomingMessage): Refusal | null {
     const { host, origin } = request.headers
     if (!this.#isKnown(hostnameOf(host))) return 'host'
@@ -76,6 +79,6 @@ export class Guard {
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
 
-/** Compares in constant time whatever the lengths. */
+/** Compares in constant time, for any lengths. */
 export const isToken = (given: string | undefined, token: string): boolean =>
   given !== undefined && timingSafeEqual(digest(given), digest(`Bearer ${token}`))
