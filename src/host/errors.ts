@@ -48,7 +48,7 @@ export class Unclaimed extends Data.TaggedError('Unclaimed')<About> {}
 export class Withdrawn extends Data.TaggedError('Withdrawn')<About> {}
 /** The host was closed; a waiting call keeps its place in the journal. */
 export class HostClosed extends Data.TaggedError('HostClosed')<About> {}
-/** The scope stopped because its journal cannot keep what it decides. Nothing is dispatched any more. */
+/** The scope stopped because its journal cannot record its decisions. It dispatches no more calls. */
 export class ScopeFailed extends Data.TaggedError('ScopeFailed')<About & { readonly cause: unknown }> {}
 
 export type AdmissionError =

@@ -32,7 +32,7 @@ export class LaneScope {
     return this.#runner.name
   }
 
-  /** What the scope is doing now, without content. */
+  /** The scope's present status, without content. */
   get status(): ScopeStatus {
     return this.#runner.status
   }
