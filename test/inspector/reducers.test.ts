@@ -89,7 +89,7 @@ describe('a track', () => {
     expect(track.arrowsAt(asked)).toMatchObject([
       { sourceId: 'scope.quietRamp.admitting', targetId: 'scope.quietRamp.quiet', guard: 'headMustWait' },
     ])
-    // What happens next changes no state: the last move is still that one.
+    // The next event changes no state: the last move is still that one.
     expect(track.lastMove(asked + 1)).toBe(asked)
     expect(track.lastMove(0)).toBe(-1)
   })

@@ -1,4 +1,4 @@
-/** What was used in the minutes just past, to the second: which seconds count, and when they stop to. */
+/** The use of the last minutes, by second: which seconds count, and when they stop counting. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {

@@ -1,4 +1,7 @@
-/** What the ramp takes in, and what it ignores: late evidence, other kinds, and what a snapshot must not bring back. */
+/**
+ * The evidence that the ramp uses and ignores: late evidence, other kinds, and facts that a snapshot must not
+ * bring back.
+ */
 import { describe, expect, it } from 'vitest'
 import { adaptivePolicy, type EvidenceKind } from '../../../machines/index.ts'
 import { acceptedUnder, emptyRamp, refusedUnder, use } from '../../../machines/limits/ramp.ts'

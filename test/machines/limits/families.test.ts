@@ -36,9 +36,12 @@ const cases = names.flatMap((rule) =>
   ),
 )
 
-/** What not knowing the rule may cost beside an oracle that does: a quiet window and one plan of two minutes. */
+/**
+ * The allowed cost of not knowing the rule, against an oracle that knows it: a quiet window and one plan of
+ * two minutes.
+ */
 const patienceMs = 3 * minuteMs
-/** So little that nobody has to know anything. */
+/** A load so small that no knowledge of the rule is needed. */
 const promptMs = 15_000
 const prompt: ReadonlySet<Family> = new Set(['requests-per-minute', 'concurrency', 'overload', 'daily-quota'])
 

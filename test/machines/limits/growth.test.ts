@@ -1,4 +1,4 @@
-/** What the ramp comes to believe of a ceiling, under rules that enforce it. */
+/** The ramp's estimate of a ceiling, under rules that enforce it. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { GrowthKind } from '../../../machines/limits/ceiling.ts'
@@ -9,7 +9,7 @@ import { refusalOf } from '../story.ts'
 
 const startMs = 1_700_000_040_000
 
-/** Sends calls to a rule one after the other, and tells the ramp what a client would know of it. */
+/** Sends calls to a rule one after the other, and tells the ramp the facts that a client would see. */
 const observed = (spec: RuleSpec, calls: ReadonlyArray<{ afterMs: number; inputTokens: number }>): Ramp => {
   const rule = makeRule(spec)
   let state = rule.initial(1)

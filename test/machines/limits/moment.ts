@@ -1,11 +1,11 @@
-/** One moment of a ramp, half a minute after a boundary, and what was used and refused up to it. */
+/** One moment of a ramp, half a minute after a boundary, with the use and the refusals before it. */
 import type { MinuteBounds } from '../../../machines/limits/ceiling.ts'
 import type { Refusal } from '../../../machines/limits/ramp.ts'
 
 export const atMs = 1_700_000_070_000
 export const minute = Math.floor(atMs / 60_000)
 
-/** Slots of so many tokens, each so many seconds ago. */
+/** Slots with these tokens, each this many seconds ago. */
 export const usedAt = (...pairs: ReadonlyArray<readonly [number, number]>) =>
   pairs.map(([agoSeconds, tokens]) => ({ second: atMs / 1000 - agoSeconds, tokens }))
 

@@ -1,4 +1,7 @@
-/** The next step of each plan, by what the ramp knows: when it is tried, and after how full a minute. */
+/**
+ * The next step of each plan, by the ramp's state: the time of the next try, and the fullness of the minute
+ * before it.
+ */
 import { describe, expect, it } from 'vitest'
 import { type Growth, type MinuteBounds, unknownGrowth } from '../../../machines/limits/ceiling.ts'
 import { emptyRamp, type Ramp, type RampPlan, type Refusal } from '../../../machines/limits/ramp.ts'

@@ -1,4 +1,7 @@
-/** What a ramp knows of a ceiling after acceptances and refusals, how long a refusal says something, and when a call is tried. */
+/**
+ * A ramp's bounds on a ceiling after acceptances and refusals, how long a refusal counts, and when a call is
+ * tried.
+ */
 import { describe, expect, it } from 'vitest'
 import type { MinuteBounds } from '../../../machines/limits/ceiling.ts'
 import {
@@ -180,7 +183,7 @@ describe('a refusal', () => {
     expect(refuse(before).refusedUse).toEqual(expected)
   })
 
-  it('of so much use gives way to any once the ceiling may have changed', () => {
+  it('at this use gives way to any other once the ceiling may have changed', () => {
     const before = rampWith({ refusedUse: { tokens: 9, atMs: atMs - 15_000 } })
     expect(refuse(before).refusedUse).toEqual({ tokens: 100, atMs })
   })

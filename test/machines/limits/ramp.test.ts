@@ -1,11 +1,14 @@
-/** A primary larger than the ceiling: when it is tried, who may run meanwhile, and what is remembered of refusals. */
+/**
+ * A primary larger than the ceiling: when it is tried, which calls may run meanwhile, and which refusals are
+ * remembered.
+ */
 import { describe, expect, it } from 'vitest'
 import type { Evidence, PolicyInput } from '../../../machines/index.ts'
 import { refusalOf, Story } from '../story.ts'
 
 const minuteMs = 60_000
 
-/** Used so much within the last minute, then refused a primary of 180k. */
+/** A ramp that used this much in the last minute, and then refused a primary of 180k. */
 const refused = (
   strategy: PolicyInput['strategy'],
   { used = 100_000, facts = {}, ...policy }: PolicyInput & { used?: number; facts?: Evidence['facts'] } = {},
@@ -285,7 +288,7 @@ describe('what is remembered of a refusal', () => {
   })
 })
 
-/** What an auxiliary that asks now is told: what the ramp does meanwhile. */
+/** The reason that an auxiliary gets now: it names the ramp's present step. */
 const meanwhile = (story: Story): string => {
   const [decided] = story.auxiliary('asks', { inputTokens: 1 })
   story.withdraw('asks')

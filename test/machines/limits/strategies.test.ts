@@ -1,4 +1,4 @@
-/** What each strategy does about a primary that was refused for its size. */
+/** Each strategy's handling of a primary that was refused for its size. */
 import { describe, expect, it } from 'vitest'
 import { adaptivePolicy, type Policy } from '../../../src/index.ts'
 import { refusalOf, Story } from '../story.ts'
@@ -36,7 +36,7 @@ describe('after a refusal', () => {
     ['backfill', 'in silence', 90_000, {}, 'backfill', ['a0', 'a1', 'a2', 'a3', 'a4']],
     // 100k were accepted in a minute: three calls of 30k are within that, a fourth would raise it.
     ['holdSteady', 'in silence', 90_000, {}, 'hold', ['a0', 'a1', 'a2']],
-    // The level is full already: what follows is the silence that the primary needs.
+    // The level is already full: next comes the silence that the primary needs.
     ['holdSteady', 'with traffic', 10_000, {}, 'hush', []],
     // 1.3 times 100k are hoped for: four calls.
     ['stepUp', 'in silence', 70_000, {}, 'build', ['a0', 'a1', 'a2', 'a3']],

@@ -1,4 +1,4 @@
-/** Which auxiliaries warm a ceiling up: minutes are packed, and nobody loses a place by it. */
+/** Which auxiliaries warm a ceiling up: minutes are filled, and no call loses its place by it. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { first, fromArray, push, remove, toArray } from '../../../machines/collections/queue.ts'
@@ -80,7 +80,9 @@ describe('the room of a warm-up', () => {
 describe('the room of a warm-up, by what was used and refused', () => {
   const used = (...pairs: ReadonlyArray<readonly [number, number]>) =>
     pairs.map(([agoSeconds, tokens]) => ({ second: second - agoSeconds, tokens }))
-  /** Taken in the minute before the last and in the last; `sent` is what else is on its way. */
+  /**
+   * Tokens accepted in the minute before the last and in the last; `sent` is the tokens still on their way.
+   */
   const after = (before: number, last: number, refusedTokens: number | null, sent = 0): Partial<Ramp> => {
     const accepted = used([70, before], [10, last]).filter(({ tokens }) => tokens > 0)
     return {
@@ -103,7 +105,7 @@ describe('the room of a warm-up, by what was used and refused', () => {
     ['is searched for, where no use lifts it', 'build', after(0, 50, 101), [0, 25, 50, false]],
     ['is what was seen, where nothing was refused', null, after(0, 50, null), [0, 0, none, false]],
     ['is less by what is on its way', 'build', after(0, 50, 101, 30), [-30, -5, 20, true]],
-    // What was taken may be corrected upwards, above what was refused.
+    // The accepted tokens may be corrected upwards, above the refused ones.
     ['is below what was refused, though more was taken', 'build', after(0, 50, 41), [-10, -10, -10, false]],
   ])('%s', (_, kind, over, [togetherTokens, aimTokens, mostTokens, unanswered]) => {
     const ramp = rampWith({ ...over, plan: kind === null ? null : { ...plan, kind } })
@@ -131,7 +133,7 @@ describe('the auxiliary that warms up next', () => {
   /** 100 were taken in the minute before the last: 130 may go together, and one call above that. */
   const hopeful = { slots: [taken(70, 100)], accepted: [taken(70, 100)] }
   const refusedUse = (tokens: number) => ({ refusedUse: { tokens, atMs } })
-  /** Calls of these sizes wait for the provider, each of a principal of its own. */
+  /** Calls of these sizes wait for the provider, each with its own principal. */
   const waiting = (
     sizes: ReadonlyArray<number>,
     over: Partial<Ramp>,
@@ -247,7 +249,7 @@ describe('a queue that a warm-up takes from', () => {
     )
   })
 
-  it('keeps every place: who was passed over in a warm-up goes first in the drain', () => {
+  it('keeps every place: a call that a warm-up passed over goes first in the drain', () => {
     const story = new Story({ ...adaptivePolicy, strategy: 'stepUp', capacityFloor: null })
     story.at = atMs
     story.primary('p', { inputTokens: 181_000 })
