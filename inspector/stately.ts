@@ -5,7 +5,7 @@
 
 import { createInspector, type StatelyInspectionEvent } from '@xstate/inspect'
 import type { ScopeContext } from '../machines/index.ts'
-import { trailingTokens } from '../machines/limits/ramp.ts'
+import { sentInMinute } from '../machines/limits/belief/charges.ts'
 import type { LaneHost } from '../src/host/host.ts'
 import { kernelOf } from '../src/host/internal.ts'
 import { chartOf } from './chart.ts'
@@ -30,6 +30,12 @@ const stateValueOf = (value: unknown, depth = 0): StateValue | null => {
   return Object.fromEntries(parts.filter(([key, inner]) => key !== null && inner !== null))
 }
 
+/** Epoch milliseconds, as a number or its digits; null for anything else, which may refuse to become one. */
+const momentOf = (value: unknown): number | null => {
+  const at = typeof value === 'number' || typeof value === 'string' ? Number(value) : Number.NaN
+  return Number.isFinite(at) && at > 0 ? at : null
+}
+
 const definitionOf = (definition: unknown): unknown => {
   if (typeof definition !== 'string') return definition
   try {
@@ -46,8 +52,7 @@ export const actorFrame = (message: unknown, receivedAtMs: number): ActorFrame |
   if (sessionId === null) return null
   const snapshot = isObject(message['snapshot']) ? message['snapshot'] : {}
   const event = isObject(message['event']) ? message['event'] : {}
-  const created = Number(message['createdAt'])
-  const at = Number.isFinite(created) && created > 0 ? created : receivedAtMs
+  const at = momentOf(message['createdAt']) ?? receivedAtMs
   const status = nameOf(snapshot['status']) ?? 'active'
   const value = stateValueOf(snapshot['value'])
   const eventType = nameOf(event['type']) ?? ''
@@ -75,7 +80,7 @@ const summaryOf = (context: ScopeContext) => ({
   counters: context.counters,
   phase: context.phase,
   wait: context.wait,
-  recentInputTokens: trailingTokens(context.ramp, context.at),
+  recentInputTokens: sentInMinute(context.belief.charges, context.at),
 })
 
 /** The used part of the object that `createWebSocketInspector` and its siblings return. */

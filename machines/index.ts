@@ -1,7 +1,7 @@
 /** The decision core: pure, and usable in any XState 5 system without our host. */
 
 export { wakeAt } from './events/deadlines.ts'
-export type { CeilingInterval, Growth, GrowthKind } from './limits/ceiling.ts'
+export type { BelievedLimit, Interval } from './limits/belief/projection.ts'
 export * from './model/call.ts'
 export type * from './model/decision.ts'
 export type * from './model/event.ts'
@@ -20,9 +20,9 @@ export {
   type QosPolicy,
   reserveOf,
 } from './model/policy.ts'
-export { type WorstCase, worstCaseWaitMs } from './scheduling/fairness.ts'
 export { type Fit, fitOf, type NoFitReason } from './scheduling/fit-prediction.ts'
 export { waitReason } from './scheduling/wait-reason.ts'
+export { type PrimaryWorstCase, type WorstCase, worstCaseWaitMs } from './scheduling/worst-case.ts'
 export { SnapshotUnreadable } from './snapshot/codec.ts'
 export { type EncodedScope, snapshotVersion } from './snapshot/encoded.ts'
 export type { InFlight, ScopeContext, Waiting } from './state/context.ts'

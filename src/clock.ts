@@ -1,3 +1,5 @@
+import { maxEpochMs } from '../machines/index.ts'
+
 /** Time as the runtime sees it: real, or driven by a test or a simulation. */
 export interface Clock {
   /** Epoch milliseconds, whole. */
@@ -12,6 +14,8 @@ export interface Clock {
    * Absent when `now` itself is such a clock.
    */
   elapsed?(): number
+  /** The epoch milliseconds that this clock shows when the machine's shows `epochMs`. Absent where they are one clock. */
+  fromMachine?(epochMs: number): number
   /**
    * Keeps the process alive until the returned function is called. Absent when time does not pass by itself.
    */
@@ -121,17 +125,33 @@ export class ManualClock implements Clock {
 /** Smaller differences are normal when a clock is adjusted slowly, or read in whole milliseconds. */
 const noticedMs = 50
 
+/** A given clock may show fractions, or nothing at all: then the time is the last that it showed. */
+const wholeClock = (clock: Clock): Clock => {
+  let lastMs = 0
+  return {
+    now: () => {
+      const shownMs = Math.floor(clock.now())
+      if (Math.abs(shownMs) <= maxEpochMs) lastMs = shownMs
+      return lastMs
+    },
+    after: (ms, fn) => clock.after(ms, fn),
+    ...(clock.elapsed === undefined ? {} : { elapsed: () => clock.elapsed!() }),
+    ...(clock.hold === undefined ? {} : { hold: () => clock.hold!() }),
+  }
+}
+
 /**
  * A clock that never goes back. When the machine's clock is set back, this clock continues from its last time
  * with the time that really passed. When the machine's clock is set forward, or the machine slept, this clock
  * follows. `notBeforeMs` is the newest time already written down.
  */
-export const steadyClock = (clock: Clock, notBeforeMs = 0): Clock => {
+export const steadyClock = (machine: Clock, notBeforeMs = 0): Clock => {
+  const clock = wholeClock(machine)
   const elapsed = (): number | null => clock.elapsed?.() ?? null
   let offsetMs = Math.max(0, notBeforeMs - clock.now())
   let lastMs = clock.now()
   let lastElapsedMs = elapsed()
-  return {
+  const steady: Clock & { fromMachine(epochMs: number): number } = {
     now: () => {
       const nowMs = clock.now()
       // Most events share their millisecond with another. A change of the clock within one millisecond is
@@ -147,5 +167,11 @@ export const steadyClock = (clock: Clock, notBeforeMs = 0): Clock => {
     },
     after: (ms, fn) => clock.after(ms, fn),
     hold: () => clock.hold?.() ?? (() => {}),
+    fromMachine: (epochMs) => {
+      // A change of the clock since the last look is noticed first.
+      steady.now()
+      return epochMs + offsetMs
+    },
   }
+  return steady
 }

@@ -30,6 +30,7 @@ export type DeferReason =
   | 'quiet-window'
   | 'auxiliaries-in-flight'
   | 'dependencies'
+  /** Given by older versions only: a primary that made way for a quantum now waits for the places that it takes. */
   | 'fairness-quantum'
   | 'capacity-full'
   | 'reserve-kept'
@@ -37,6 +38,8 @@ export type DeferReason =
   | 'drain-pace'
   | 'provider-wait'
   | 'budget'
+  /** The provider is not believed to take it yet. */
+  | 'forecast'
   | 'pacing'
   | 'quota'
   | 'foreground-active'

@@ -22,6 +22,12 @@ export type Outcome =
  */
 export type OwnerStance = 'sends' | 'away' | 'left'
 
+/**
+ * How a dispatch came to its end, where the outcome alone does not tell: the answer ended without its
+ * own end; its client stopped reading it; the request never left this machine.
+ */
+export type SettlementCause = 'truncated' | 'stalled-client' | 'never-sent'
+
 /** The events of a scope. `at` is epoch milliseconds, stamped by the host. */
 export type ScopeEvent =
   | {
@@ -49,6 +55,8 @@ export type ScopeEvent =
       readonly evidence?: Evidence
       /** When it is left out, the owner waits on, and reports its dispatch with `call.dispatched`. */
       readonly owner?: OwnerStance
+      /** What the edge knows of how it came to this; the core decides nothing by it. */
+      readonly cause?: SettlementCause
       /**
        * The permit was already settled and the call's next permit is out. The settlement is counted and
        * changes nothing.
@@ -83,6 +91,8 @@ export type ScopeEvent =
    * that is granted from now on. `unused` names calls whose permits were granted but not handed over.
    */
   | { readonly type: 'host.closing'; readonly at: number; readonly unused: ReadonlyArray<string> }
+  /** Part of the history could not be read: nobody knows what became of these calls. */
+  | { readonly type: 'history.lost'; readonly at: number; readonly calls: ReadonlyArray<string> }
   /** The host that knew the outcomes of the dispatched calls is gone. */
   | { readonly type: 'host.recovered'; readonly at: number }
 

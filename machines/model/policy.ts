@@ -1,4 +1,5 @@
 import { Schema } from 'effect'
+import { maxTokens } from './call.ts'
 import { decodeOrThrow, finite, InvalidInput, integer, maxSafe, type Problem, text } from './invalid.ts'
 
 const day = 24 * 60 * 60_000
@@ -58,6 +59,8 @@ const PolicySchema = Schema.Struct({
   /** Places that auxiliaries never take. `auto` sizes it from capacity and `reserveFraction`. */
   reserve: Schema.Union([Schema.Literal('auto'), integer(0, 65_535)]),
   reserveFraction: finite(0, 1),
+  /** Input tokens that auxiliaries leave for the next primary. `auto`: the largest primary lately, while primaries come; in a limit by windows at most 4 % of it. */
+  tokenReserve: autoOr(integer(0, maxTokens)),
   /** For this long after a primary was admitted, auxiliaries may fill only half of their places. */
   squeezeMs: durationMs,
   /** What happens to auxiliaries in flight when a primary becomes pending. */
@@ -84,6 +87,11 @@ const PolicySchema = Schema.Struct({
   drainIntervalMs: durationMs,
   /** Longest time for which primaries may delay a principal's auxiliaries without serving one. */
   maxDeferralMs: integer(100, 30 * day),
+  /**
+   * Longest time that primaries of better rank may hold back the first one of a lower rank. Then one call of it goes
+   * before them; they are passed once each at most. Null: a lower rank waits for as long as better ones come.
+   */
+  maxRankDeferralMs: Schema.NullOr(integer(100, 30 * day)),
   /** How long `settled` lasts before `idle`. */
   lingerMs: durationMs,
   primaryPendingTimeoutMs: durationMs,
@@ -92,7 +100,10 @@ const PolicySchema = Schema.Struct({
   auxiliaryActiveTimeoutMs: durationMs,
   /** Longest life of a turn that is never ended. */
   turnTimeoutMs: durationMs,
-  /** Largest number of dispatches of one call, the refused ones included. */
+  /**
+   * Refusals of one call at most that may be for its own size. An outage, too many calls or an exhausted quota
+   * would refuse any call: the pending timeout bounds those.
+   */
   maxAttempts: integer(1, 1_000),
   /** First wait of a class after the provider refused it. The wait doubles with every refusal. */
   pacingBaseMs: durationMs,
@@ -103,6 +114,10 @@ const PolicySchema = Schema.Struct({
   unclaimedExpiryMs: durationMs,
   /** At least this many ids of settled calls are remembered. */
   settledRetention: integer(0, 1_000_000),
+  /** And at least for this long after they ended, up to a million of them; 0: by their number alone. */
+  settledRetentionMs: durationMs,
+  /** How long a call whose outcome died with its host is remembered until its owner asks; then as a settled one. */
+  unknownRetentionMs: durationMs,
   /** Whether a call may be dispatched again when its host died before the outcome was known. */
   unknownAfterRestart: Schema.Literals(['report', 'dispatchAgain']),
   limits: LimitsSchema,
@@ -139,15 +154,16 @@ export const noLimits: Limits = {
 }
 
 /**
- * A provider scope: one large conversation call beside background calls, under limits that the provider does
- * not publish. Policies in journals are completed from this one, so a new field gets the value that keeps the
- * behaviour of older scopes.
+ * A provider scope: a large conversation call against background calls under limits that nobody told
+ * us. Policies in journals are completed from it, so a field that is added is given what scopes did before,
+ * or that is said in `asBefore`.
  */
 export const defaultPolicy: Policy = {
   capacity: 32,
   capacityFloor: null,
   reserve: 'auto',
   reserveFraction: 0.34,
+  tokenReserve: 0,
   squeezeMs: 0,
   inFlight: 'settle',
   toleratedInFlight: 0,
@@ -160,6 +176,7 @@ export const defaultPolicy: Policy = {
   quantumTokens: 64_000,
   drainIntervalMs: 1_000,
   maxDeferralMs: 120_000,
+  maxRankDeferralMs: 60_000,
   lingerMs: 5_000,
   primaryPendingTimeoutMs: 30 * 60_000,
   primaryActiveTimeoutMs: 30 * 60_000,
@@ -172,6 +189,8 @@ export const defaultPolicy: Policy = {
   quotaHoldMs: 5 * 60_000,
   unclaimedExpiryMs: 10 * 60_000,
   settledRetention: 4_096,
+  settledRetentionMs: 0,
+  unknownRetentionMs: 7 * 24 * 60 * 60_000,
   unknownAfterRestart: 'report',
   limits: noLimits,
   weights: {},
@@ -189,6 +208,7 @@ export const adaptivePolicy: Policy = {
   capacityFloor: 4,
   // A pending primary closes the gate and gets the next place; no place has to stay empty for it.
   reserve: 0,
+  tokenReserve: 'auto',
   inFlight: 'tolerate',
   hold: 'untilAccepted',
 }
@@ -210,11 +230,21 @@ export const parsePolicy = (input: PolicyInput = {}, base: Policy = defaultPolic
   completed('policy', input, base)
 
 /**
+ * The values of fields whose default has changed: they keep the behaviour of scopes from before the field
+ * existed.
+ */
+const asBefore: Partial<Policy> = { maxRankDeferralMs: null }
+
+/**
  * A policy from a journal or a snapshot. An older version may have written it: missing fields get the values
  * that keep its old meaning. `name` is used in errors, for example `snapshot.policy`. Throws `InvalidInput`.
  */
 export const restorePolicy = (stored: unknown, name: string): Policy =>
-  completed(name, stored as PolicyInput, defaultPolicy)
+  completed(
+    name,
+    typeof stored === 'object' && stored !== null ? { ...asBefore, ...stored } : (stored as PolicyInput),
+    defaultPolicy,
+  )
 
 const completed = (name: string, input: PolicyInput, base: Policy): Policy => {
   const whole =

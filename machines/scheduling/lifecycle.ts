@@ -1,6 +1,6 @@
 /** Where a call stands: in its queue, in flight, or ended; and the moves between these. */
 import { HashMap } from 'effect'
-import { type Ending, remember } from '../collections/ended-log.ts'
+import { type Ending, endingOf as endingIn, remember } from '../collections/ended-log.ts'
 import { add } from '../collections/heap.ts'
 import { insert, push } from '../collections/queue.ts'
 import * as pacing from '../limits/pacing.ts'
@@ -8,7 +8,14 @@ import { departed } from '../limits/shed-limits.ts'
 import type { Call } from '../model/call.ts'
 import type { DeferReason, ExpireReason, RejectReason } from '../model/decision.ts'
 import type { OwnerStance } from '../model/event.ts'
-import { type InFlight, lookup, type Waiting, without } from '../state/context.ts'
+import {
+  type InFlight,
+  lookup,
+  type ScopeContext,
+  type TakenTurn,
+  type Waiting,
+  without,
+} from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { lend } from './dispatch.ts'
 import {
@@ -17,16 +24,16 @@ import {
   isReady,
   leaveBacklog,
   leaveFlight,
-  refundTurn,
+  returnTurn,
   seqOf,
 } from './fairness.ts'
-import { countFlight } from './grant.ts'
+import { countFlight, setDependents } from './grant.ts'
 import { checkEntered, checkLeft } from './invariants.ts'
-import { placed, rankOf } from './primary-order.ts'
+import { inheritedFrom, placed, standingRank } from './primary-order.ts'
 import { noteArrival, sweepBy } from './timeouts.ts'
 
-/** Into the lane's queue, at its own place. */
-export const enqueue = (draft: Draft, waiting: Waiting): void => {
+/** Into the lane's queue, at its own place; with its turn, where it took one and gets it back. */
+export const enqueue = (draft: Draft, waiting: Waiting, turn: TakenTurn | null = null): void => {
   const { call, seq } = waiting
   const before = draft.waiting
   draft.waiting = HashMap.set(before, call.id, waiting)
@@ -42,22 +49,53 @@ export const enqueue = (draft: Draft, waiting: Waiting): void => {
     if (!isReady(waiting)) return
     if (waiting.urgent)
       draft.urgent = isNewest(draft, waiting) ? push(draft.urgent, place) : insert(draft.urgent, place, seqOf)
+    else if (turn !== null) returnTurn(draft, waiting, turn)
     else enqueueAuxiliary(draft, waiting)
   }
 }
 
 export const enqueuePrimary = (draft: Draft, waiting: Waiting): void => {
-  const rank = rankOf(draft.policy, waiting.call.priorityClass)
+  const rank = standingRank(draft.policy, waiting)
   draft.primaries = draft.primaries.with(rank, placed(draft, draft.primaries[rank]!, waiting))
 }
 
 /** Ends a call: remembers how, and lets go of whatever waited for it. */
 export const end = (draft: Draft, call: Call, ending: Ending): void => {
   const callId = call.id
-  draft.ended = remember(draft.ended, callId, ending, draft.policy.settledRetention)
+  if (ending === 'unknown') keepUnknown(draft, callId)
+  else note(draft, callId, ending)
   if (draft.qos !== null) draft.qos = departed(draft.qos, call)
   satisfy(draft, callId)
+  if (call.lane === 'primary') forget(draft, call)
   draft.nested = without(draft.nested, callId)
+}
+
+const note = (draft: Draft, callId: string, ending: Ending): void => {
+  const { settledRetention: count, settledRetentionMs: ms } = draft.policy
+  draft.ended = remember(draft.ended, callId, ending, draft.at, { count, ms })
+}
+
+/** Apart from the others, whose number would push it out: it is never sent again until its owner has heard. */
+export const keepUnknown = (draft: Draft, callId: string): void => {
+  const { at, policy } = draft
+  const kept = HashMap.filter(draft.unknown, (untilMs) => untilMs > at)
+  draft.unknown = HashMap.set(kept, callId, at + policy.unknownRetentionMs)
+}
+
+/** How a call ended that is no longer live, while it is remembered. */
+export const endingOf = (
+  context: Pick<ScopeContext, 'ended' | 'unknown' | 'at'>,
+  callId: string,
+): Ending | undefined => {
+  const untilMs = lookup(context.unknown, callId)
+  return untilMs !== undefined && untilMs > context.at ? 'unknown' : endingIn(context, callId)
+}
+
+/** The owner of a call hears that its outcome is unknown: from now on it is remembered as others are. */
+export const tellUnknown = (draft: Draft, callId: string): void => {
+  if (lookup(draft.unknown, callId) === undefined) return
+  draft.unknown = HashMap.remove(draft.unknown, callId)
+  note(draft, callId, 'unknown')
 }
 
 const satisfy = (draft: Draft, callId: string): void => {
@@ -65,10 +103,9 @@ const satisfy = (draft: Draft, callId: string): void => {
   if (dependents === undefined) return
   draft.dependents = HashMap.remove(draft.dependents, callId)
   for (const id of dependents) {
-    // One that is withdrawn or expires takes itself out of the dependents, and none is granted before they end.
-    const waiting = HashMap.getUnsafe(draft.waiting, id)
-    // A call may have named it twice; it becomes ready once.
-    if (!waiting.waitsFor.includes(callId)) continue
+    const waiting = lookup(draft.waiting, id)
+    // A snapshot of an older version may list a primary twice: it becomes ready once, and may be granted by then.
+    if (waiting === undefined || !waiting.waitsFor.includes(callId)) continue
     const waitsFor = waiting.waitsFor.filter((other) => other !== callId)
     const next = { ...waiting, waitsFor }
     draft.waiting = HashMap.set(draft.waiting, id, next)
@@ -87,7 +124,6 @@ export const leaveWaiting = (draft: Draft, waiting: Waiting): void => {
     draft.counts.primaryWaiting -= 1
     if (isReady(waiting)) draft.counts.primaryReady -= 1
     waitNoMore(draft, waiting)
-    forget(draft, call)
   } else {
     draft.counts.auxiliaryWaiting -= 1
     if (!urgent && isReady(waiting)) leaveBacklog(draft, call.principal)
@@ -96,19 +132,22 @@ export const leaveWaiting = (draft: Draft, waiting: Waiting): void => {
 
 const waitNoMore = (draft: Draft, { call, waitsFor }: Waiting): void => {
   for (const id of waitsFor) {
-    const others = (lookup(draft.dependents, id) ?? []).filter((other) => other !== call.id)
-    draft.dependents =
-      others.length === 0 ? HashMap.remove(draft.dependents, id) : HashMap.set(draft.dependents, id, others)
+    setDependents(
+      draft,
+      id,
+      (lookup(draft.dependents, id) ?? []).filter((other) => other !== call.id),
+    )
   }
 }
 
-/** A primary that is gone lets nothing through any more. */
-export const forget = (draft: Draft, call: Call): void => {
+/** A primary that has ended lets nothing through any more; what others expect is theirs. */
+const forget = (draft: Draft, call: Call): void => {
   for (const id of call.dependsOn) {
     const expectedBy = lookup(draft.expected, id)
-    if (expectedBy === undefined) continue
+    if (expectedBy === undefined || !expectedBy.includes(call.id)) continue
+    const others = expectedBy.filter((other) => other !== call.id)
     draft.expected =
-      expectedBy <= 1 ? HashMap.remove(draft.expected, id) : HashMap.set(draft.expected, id, expectedBy - 1)
+      others.length === 0 ? HashMap.remove(draft.expected, id) : HashMap.set(draft.expected, id, others)
   }
 }
 
@@ -145,22 +184,24 @@ export const returnToPlace = (
   reason: DeferReason,
   owner?: Exclude<OwnerStance, 'left'>,
 ): void => {
-  const { call, seq, submittedAt, attempts } = flight
-  if (call.lane === 'auxiliary' && flight.grant !== 'dependency' && flight.grant !== 'nested') {
-    refundTurn(draft, call.principal, call.inputTokens)
-  }
+  const { call, seq, submittedAt, attempts, sizeRefusals, heldFromMs } = flight
   const unclaimedUntilMs = owner === 'away' ? draft.at + draft.policy.unclaimedExpiryMs : null
-  enqueue(draft, {
+  const waiting: Waiting = {
     call,
     seq,
     submittedAt,
     attempts,
+    triedAtMs: flight.grantedAt,
+    sizeRefusals,
     reason,
     urgent: flight.grant === 'dependency' || isUrgent(draft, call),
+    inheritedRank: call.lane === 'primary' ? inheritedFrom(draft, call) : null,
     waitsFor: [],
     unclaimedUntilMs,
     dispatchAtOnce: owner === 'sends',
-  })
+    heldFromMs,
+  }
+  enqueue(draft, waiting, flight.turn)
   if (unclaimedUntilMs !== null) {
     sweepBy(draft, unclaimedUntilMs)
     draft.unclaimed = add(draft.unclaimed, { at: unclaimedUntilMs, callId: call.id })
@@ -178,7 +219,6 @@ export const land = (draft: Draft, flight: InFlight): void => {
   checkLeft(before, draft.inFlight, flight.call.id)
   countFlight(draft, flight, -1)
   if (flight.call.lane === 'auxiliary') leaveFlight(draft, flight.call.principal)
-  else forget(draft, flight.call)
   if (flight.paced && flight.stage !== 'accepted') leaveWindow(draft, flight)
   const { parentId } = flight.call
   const children = parentId === null ? undefined : lookup(draft.nested, parentId)

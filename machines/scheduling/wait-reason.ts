@@ -5,15 +5,15 @@ import { capacityOf } from '../limits/capacity.ts'
 import type { DeferReason } from '../model/decision.ts'
 import { lookup, type ScopeContext, type Waiting } from '../state/context.ts'
 import {
-  auxiliaryMisfit,
+  auxiliaryFit,
   auxiliaryObstacle,
   costOfCall,
   nextPrimary,
   primaryFitsAt,
   primaryWanted,
-  quantumSpent,
   waitsForProvider,
 } from './admission.ts'
+import { quantumSpent } from './auxiliary-choice.ts'
 import { isAtQuota } from './fairness.ts'
 
 export interface WaitReason {
@@ -34,13 +34,17 @@ const whyPrimaryQuiet = (context: ScopeContext, waiting: Waiting): WaitReason =>
   return because('quiet-window', fits)
 }
 
+/** When patience or grace ends, whichever runs; null where only an end of a call helps. */
+const pendingUntilMs = ({ at, phase }: ScopeContext): number | null => {
+  const untilMs = phase.graceUntilMs > at ? phase.graceUntilMs : phase.patienceUntilMs
+  return untilMs > at ? untilMs : null
+}
+
 const whyPrimary = (context: ScopeContext, waiting: Waiting): WaitReason => {
   if (waiting.waitsFor.length > 0) return because('dependencies')
   switch (context.state) {
     case 'primaryPending':
-      return because('auxiliaries-in-flight', context.phase.graceUntilMs || context.phase.patienceUntilMs)
-    case 'auxiliaryDraining':
-      return because('fairness-quantum')
+      return because('auxiliaries-in-flight', pendingUntilMs(context))
     case 'quietRamp.quiet':
       return nextPrimary(context)?.waiting.seq === waiting.seq
         ? whyPrimaryQuiet(context, waiting)
@@ -64,8 +68,9 @@ const whyAuxiliary = (context: ScopeContext, waiting: Waiting): WaitReason => {
   if (primaryWanted(context) && (!draining || quantumSpent(context))) return whyGateClosed(context)
   const obstacle = auxiliaryObstacle(context)
   if (obstacle !== null) return because(obstacle)
-  const misfit = auxiliaryMisfit(context, waiting)
+  const { reason: misfit, tryAtMs } = auxiliaryFit(context, waiting)
   if (misfit === 'budget') return because('budget', fitsAt(context.budget, costOfCall(waiting), at))
+  if (misfit === 'forecast') return because('forecast', tryAtMs)
   if (misfit === 'pacing') {
     const untilMs = context.pacing[waiting.call.priorityClass]!.pausedUntilMs
     // A full window opens with an acceptance.

@@ -5,20 +5,29 @@
 import { HashMap, Schema } from 'effect'
 import { endingsOf, rowsOf } from '../collections/ended-log.ts'
 import { fromArray, toArray } from '../collections/queue.ts'
-import { names } from '../collections/ring.ts'
+import { written } from '../collections/ring.ts'
+import type { Belief } from '../limits/belief/belief.ts'
+import { noDemand } from '../limits/belief/demand.ts'
 import { meterNames } from '../limits/budget.ts'
-import type { Ramp } from '../limits/ramp.ts'
 import { encodeQos, restoreQos } from '../limits/shed-limits.ts'
-import { priorityClasses } from '../model/call.ts'
+import { lanes, priorityClasses } from '../model/call.ts'
 import { evidenceKinds } from '../model/evidence.ts'
 import { decodeOrThrow, InvalidInput } from '../model/invalid.ts'
 import { type Policy, restorePolicy } from '../model/policy.ts'
 import { reorderPrimaries } from '../scheduling/primary-order.ts'
-import { emptyContext, noCounters, type ScopeContext } from '../state/context.ts'
+import {
+  emptyContext,
+  type InFlight,
+  lookup,
+  noCounters,
+  openPhase,
+  type Principal,
+  type ScopeContext,
+} from '../state/context.ts'
 import { draftOf } from '../state/draft.ts'
-import { type EncodedScope, snapshotVersion } from './encoded.ts'
-import { decodeRamp } from './ramp-schema.ts'
-import { restoreFlights, restorePrincipals, restoreWaiting } from './restore.ts'
+import { decodeBelief, encodeBelief } from './belief-schema.ts'
+import { type EncodedPrincipal, type EncodedScope, snapshotVersion } from './encoded.ts'
+import { byGrant, restoreExpected, restoreFlights, restorePrincipals, restoreWaiting } from './restore.ts'
 import { checkInFlight, checkPairs, checkWaiting } from './rows.ts'
 
 const byKey = <T>(map: HashMap.HashMap<string, T>): Array<readonly [string, T]> =>
@@ -36,6 +45,39 @@ const ordered = <Key extends string, T>(
   return result
 }
 
+/**
+ * The order of grants, for timeouts, where times and places do not tell it: several of one event share
+ * their time. Of one call that was granted twice in it the foremost place counts.
+ */
+export const grantOrder = ({ grants, inFlight }: ScopeContext): Pick<EncodedScope, 'granted'> => {
+  const ids = new Set<string>()
+  for (const lane of lanes) {
+    for (const { id, grantedAt } of toArray(grants[lane])) {
+      if (lookup(inFlight, id)?.grantedAt === grantedAt) ids.add(id)
+    }
+  }
+  const granted = [...ids]
+  const flights = granted.map((id) => lookup(inFlight, id) as InFlight)
+  const isKnown = lanes.every((lane) => {
+    const own = flights.filter(({ call }) => call.lane === lane)
+    return own.every((flight, index) => index === 0 || byGrant(own[index - 1]!, flight) < 0)
+  })
+  return isKnown ? {} : { granted }
+}
+
+/** What a snapshot holds of a principal; the rest follows from its calls. */
+export const encodePrincipal = ({
+  deficitTokens,
+  turns,
+  servedAt,
+  heldFromMs,
+}: Principal): EncodedPrincipal => ({
+  deficitTokens,
+  turns,
+  servedAt,
+  heldFromMs,
+})
+
 /** The snapshot of a scope, as JSON values. O(n log n) in its calls. */
 export const encodeScope = (context: ScopeContext): EncodedScope => ({
   version: snapshotVersion,
@@ -48,27 +90,32 @@ export const encodeScope = (context: ScopeContext): EncodedScope => ({
   nextSeq: context.nextSeq,
   waiting: bySeq(HashMap.values(context.waiting)),
   inFlight: bySeq(HashMap.values(context.inFlight)),
-  principals: byKey(context.principals).map(([name, { deficitTokens, servedAt }]) => [
-    name,
-    { deficitTokens, servedAt },
-  ]),
-  ring: names(context.ring),
+  ...grantOrder(context),
+  heldMs: context.heldMs,
+  principals: byKey(context.principals).map(([name, principal]) => [name, encodePrincipal(principal)]),
+  ring: written(context.ring),
+  nextPlace: context.ring.nextPlace,
   bypass: context.bypass,
   nested: byKey(context.nested).map(([id, { lent, queue }]) => [id, { lent, waiting: toArray(queue) }]),
   expected: byKey(context.expected),
+  rankServedAt: context.rankServedAt,
+  passedBefore: context.passedBefore,
   turns: byKey(context.turns),
   foregroundActive: context.foregroundActive,
   budget: ordered(meterNames, context.budget),
-  ramp: context.ramp,
+  belief: encodeBelief(context.belief),
+  demand: context.demand,
   wait: context.wait,
   pacing: ordered(priorityClasses, context.pacing),
   phase: context.phase,
   drain: context.drain,
   primaryOwed: context.primaryOwed,
-  quantumEndedAt: context.quantumEndedAt,
+  quantumEndedHeldMs: context.quantumEndedHeldMs,
   primaryGrantedAt: context.primaryGrantedAt,
   episode: context.episode,
   ended: [[...rowsOf(context.ended.newer)], [...rowsOf(context.ended.older)]],
+  ...(context.ended.sinceMs === 0 ? {} : { endedSinceMs: context.ended.sinceMs }),
+  ...(HashMap.isEmpty(context.unknown) ? {} : { unknown: byKey(context.unknown) }),
   counters: context.counters,
   refusalsByKind: ordered(evidenceKinds, context.refusalsByKind),
 })
@@ -79,6 +126,15 @@ export class SnapshotUnreadable extends Error {
   constructor(problem: string) {
     super(`snapshot is unreadable: ${problem}`)
     this.name = 'SnapshotUnreadable'
+  }
+}
+
+/** Whoever has a turn is known. */
+const checkRing = ({ principals }: Pick<ScopeContext, 'principals'>, ring: EncodedScope['ring']): void => {
+  for (const place of ring) {
+    const name = typeof place === 'string' ? place : place[0]
+    if (!HashMap.has(principals, name))
+      throw new SnapshotUnreadable(`ring: expected names of principals, got ${JSON.stringify(name)}`)
   }
 }
 
@@ -98,11 +154,8 @@ const HeadSchema = Schema.Struct({
   inFlight: Schema.Array(Schema.Never),
 })
 
-/**
- * Throws `SnapshotUnreadable`. Returns the policy and the ramp, with the fields added that an older version
- * did not write.
- */
-const check = (encoded: EncodedScope): { readonly policy: Policy; readonly ramp: Ramp } => {
+/** Throws `SnapshotUnreadable`; answers the policy and the belief, completed where an older version wrote less of them. */
+const check = (encoded: EncodedScope): { readonly policy: Policy; readonly belief: Belief } => {
   const { scope, state, at, waiting, inFlight } = encoded
   // `checkWaiting` and its siblings check the rows of long lists one by one; the schema does not.
   const isList = (value: unknown): unknown => (Array.isArray(value) ? [] : value)
@@ -118,10 +171,11 @@ const check = (encoded: EncodedScope): { readonly policy: Policy; readonly ramp:
     checkInFlight('snapshot.inFlight', inFlight)
     for (const name of ['principals', 'nested', 'expected', 'turns'] as const)
       checkPairs(`snapshot.${name}`, encoded[name])
+    if (encoded.unknown !== undefined) checkPairs('snapshot.unknown', encoded.unknown)
     for (const generation of [0, 1]) checkPairs(`snapshot.ended.${generation}`, encoded.ended?.[generation])
     return {
       policy: restorePolicy(encoded.policy, 'snapshot.policy'),
-      ramp: decodeRamp(encoded.ramp),
+      belief: decodeBelief(encoded.belief, (encoded as { ramp?: unknown }).ramp),
     }
   } catch (error) {
     throw error instanceof InvalidInput ? new SnapshotUnreadable(error.message) : error
@@ -130,6 +184,17 @@ const check = (encoded: EncodedScope): { readonly policy: Policy; readonly ramp:
 
 /** Reads a context that `encodeScope` wrote. Throws `SnapshotUnreadable` that names the fault. */
 export const decodeScope = (input: unknown): ScopeContext => {
+  try {
+    return decoded(input)
+  } catch (error) {
+    // A missing or wrong field shows where it is first used.
+    if (error instanceof TypeError || error instanceof RangeError)
+      throw new SnapshotUnreadable(`a field is missing or is not what was written: ${error.message}`)
+    throw error
+  }
+}
+
+const decoded = (input: unknown): ScopeContext => {
   if (typeof input !== 'object' || input === null)
     throw new SnapshotUnreadable(`expected an object, got ${input}`)
   const encoded = input as EncodedScope
@@ -138,8 +203,10 @@ export const decodeScope = (input: unknown): ScopeContext => {
       `version ${encoded.version} is not among those known here (1 to ${snapshotVersion})`,
     )
   }
-  const { policy, ramp } = check(encoded)
+  const { policy, belief } = check(encoded)
   const blank = emptyContext(encoded.scope, policy, encoded.at)
+  // Before there was a held clock, the time of day was it.
+  const heldMs = encoded.heldMs ?? encoded.at
   const draft = draftOf({ ...blank, counters: { ...noCounters, ...encoded.counters } }, encoded.at)
   Object.assign(draft, {
     state: encoded.state,
@@ -150,19 +217,25 @@ export const decodeScope = (input: unknown): ScopeContext => {
     bypass: encoded.bypass,
     foregroundActive: encoded.foregroundActive,
     budget: encoded.budget,
-    ramp,
+    belief,
+    demand: encoded.demand ?? noDemand,
     // Older scopes had no probe.
     wait: encoded.wait && { ...encoded.wait, probeId: encoded.wait.probeId ?? null },
     pacing: encoded.pacing,
-    phase: encoded.phase,
+    // Older scopes planned nothing.
+    phase: { ...openPhase, ...encoded.phase },
     drain: encoded.drain,
     primaryOwed: encoded.primaryOwed,
-    quantumEndedAt: encoded.quantumEndedAt,
+    heldMs,
+    quantumEndedHeldMs: encoded.quantumEndedHeldMs ?? encoded.quantumEndedAt ?? heldMs,
     primaryGrantedAt: encoded.primaryGrantedAt,
     episode: encoded.episode,
     refusalsByKind: encoded.refusalsByKind ?? {},
-    ended: endingsOf(...encoded.ended),
-    expected: HashMap.fromIterable(encoded.expected),
+    ended: endingsOf(...encoded.ended, encoded.endedSinceMs ?? 0),
+    unknown: HashMap.fromIterable(encoded.unknown ?? []),
+    expected: restoreExpected(encoded),
+    rankServedAt: encoded.rankServedAt ?? [0, 0, 0, 0],
+    passedBefore: encoded.passedBefore ?? 0,
     turns: HashMap.fromIterable(encoded.turns),
     heldTurns: encoded.turns.filter(([, turn]) => turn.betweenRounds === 'hold').length,
     nested: HashMap.fromIterable(
@@ -171,7 +244,8 @@ export const decodeScope = (input: unknown): ScopeContext => {
   } satisfies Partial<ScopeContext>)
   restoreWaiting(draft, encoded.waiting)
   restorePrincipals(draft, encoded)
-  restoreFlights(draft, encoded.inFlight)
+  checkRing(draft, encoded.ring)
+  restoreFlights(draft, encoded.inFlight, encoded.granted)
   if (policy.qos !== null) {
     const calls = [...encoded.waiting, ...encoded.inFlight].map(({ call }) => call)
     draft.qos = restoreQos(encoded.qos, calls)

@@ -2,11 +2,11 @@
 import type { EndingRow } from '../collections/ended-log.ts'
 import type { Budget } from '../limits/budget.ts'
 import type { Pace } from '../limits/pacing.ts'
-import type { Ramp } from '../limits/ramp.ts'
 import type { EncodedQos } from '../limits/shed-limits.ts'
 import type { ScopeState } from '../model/decision.ts'
 import type { Policy } from '../model/policy.ts'
 import type { Counters, Drain, InFlight, Phase, ScopeContext, Turn, Waiting } from '../state/context.ts'
+import type { EncodedBelief } from './belief-schema.ts'
 
 /**
  * Rises when the meaning of a written field changes. A decoder reads all versions up to its own. Fields that
@@ -15,6 +15,14 @@ import type { Counters, Drain, InFlight, Phase, ScopeContext, Turn, Waiting } fr
 export const snapshotVersion = 1
 
 type Pairs<T> = ReadonlyArray<readonly [string, T]>
+
+/** What is written of a principal. Older versions wrote neither its turns nor a reading of the held clock. */
+export interface EncodedPrincipal {
+  readonly deficitTokens: number
+  readonly servedAt: number
+  readonly turns?: number
+  readonly heldFromMs?: number
+}
 
 /** A scope as JSON. */
 export interface EncodedScope {
@@ -28,28 +36,46 @@ export interface EncodedScope {
   readonly nextSeq: number
   readonly waiting: ReadonlyArray<Waiting>
   readonly inFlight: ReadonlyArray<InFlight>
-  readonly principals: Pairs<{ readonly deficitTokens: number; readonly servedAt: number }>
-  readonly ring: ReadonlyArray<string>
+  /** Ids in flight in the order of their grants, where times and places do not tell it. */
+  readonly granted?: ReadonlyArray<string>
+  /** Missing in snapshots of older versions: their clock was the time of day. */
+  readonly heldMs?: number
+  readonly principals: Pairs<EncodedPrincipal>
+  /** Each name with its place; older versions wrote the names alone. */
+  readonly ring: ReadonlyArray<string> | Pairs<number>
+  readonly nextPlace?: number
   readonly bypass: ScopeContext['bypass']
   readonly nested: Pairs<{
     readonly lent: string | null
     readonly waiting: ReadonlyArray<{ seq: number; id: string }>
   }>
-  readonly expected: Pairs<number>
+  /** Older versions wrote how many primaries expect it. */
+  readonly expected: Pairs<ReadonlyArray<string> | number>
+  /** Not there in what older versions wrote: no rank aged. */
+  readonly rankServedAt?: ReadonlyArray<number>
+  readonly passedBefore?: number
   readonly turns: Pairs<Turn>
   readonly foregroundActive: boolean
   readonly budget: Budget
-  readonly ramp: Ramp
+  /** Not there in what versions before beliefs wrote, which had a `ramp`. */
+  readonly belief: EncodedBelief
+  readonly demand: ScopeContext['demand']
   readonly wait: ScopeContext['wait']
   readonly pacing: Readonly<Record<string, Pace>>
   readonly phase: Phase
   readonly drain: Drain
   readonly primaryOwed: boolean
-  readonly quantumEndedAt: number
+  readonly quantumEndedHeldMs?: number
+  /** What older versions wrote in its stead. */
+  readonly quantumEndedAt?: number
   readonly primaryGrantedAt: number
   readonly episode: ScopeContext['episode']
   /** Both generations, the newer one first. Within each, the calls are in the order in which they ended. */
   readonly ended: readonly [ReadonlyArray<EndingRow>, ReadonlyArray<EndingRow>]
+  /** Since when the newer generation is kept; 0 in what older versions wrote. */
+  readonly endedSinceMs?: number
+  /** Until when calls of unknown outcome are remembered, by id. Not there where there is none. */
+  readonly unknown?: Pairs<number>
   readonly counters: Counters
   readonly refusalsByKind: ScopeContext['refusalsByKind']
 }

@@ -3,10 +3,11 @@ import { type Endings, noEndings } from '../collections/ended-log.ts'
 import type { Heap } from '../collections/heap.ts'
 import { empty, type Queue } from '../collections/queue.ts'
 import { emptyRing, type Ring } from '../collections/ring.ts'
+import { type Belief, unknownBelief } from '../limits/belief/belief.ts'
+import { type Demand, noDemand } from '../limits/belief/demand.ts'
 import { type Budget, declare, noBudget } from '../limits/budget.ts'
 import { initialCapacity, type LearnedCapacity } from '../limits/capacity.ts'
 import type { Pace } from '../limits/pacing.ts'
-import { emptyRamp, type Ramp } from '../limits/ramp.ts'
 import { emptyQos, type QosState } from '../limits/shed-limits.ts'
 import type { Call, Lane, PriorityClass } from '../model/call.ts'
 import type { Decision, DeferReason, EpisodeSummary, GrantReason, ScopeState } from '../model/decision.ts'
@@ -28,15 +29,23 @@ export interface Waiting {
   readonly submittedAt: number
   /** Dispatches so far. */
   readonly attempts: number
+  /** When it was dispatched last, epoch milliseconds; 0: never. */
+  readonly triedAtMs: number
+  /** Refusals so far that may have been for its own size. */
+  readonly sizeRefusals: number
   readonly reason: DeferReason
   /** An auxiliary that may pass a closed gate. */
   readonly urgent: boolean
+  /** Of a primary that others wait for: the best of their ranks, where that is better than its own; else null. */
+  readonly inheritedRank: number | null
   /** Ids of calls that must end first; empty when the call stands in its queue. */
   readonly waitsFor: ReadonlyArray<string>
   /** Epoch milliseconds at which the call expires unless its owner claims it; null when it has an owner. */
   readonly unclaimedUntilMs: number | null
   /** The owner sends as soon as it holds the permit. */
   readonly dispatchAtOnce: boolean
+  /** Reading of the held clock when it was submitted. */
+  readonly heldFromMs: number
 }
 
 /** A call that holds a permit. */
@@ -46,6 +55,8 @@ export interface InFlight {
   readonly submittedAt: number
   /** Dispatches so far, this one included. */
   readonly attempts: number
+  /** Refusals so far that may have been for its own size. */
+  readonly sizeRefusals: number
   readonly grantedAt: number
   readonly stage: 'admitted' | 'dispatched' | 'accepted'
   readonly grant: GrantReason
@@ -55,6 +66,20 @@ export interface InFlight {
   readonly borrowed: boolean
   /** The call counts against its class's window until it is accepted. */
   readonly paced: boolean
+  /** Reading of the held clock when it was submitted. */
+  readonly heldFromMs: number
+  /** The turn that an auxiliary took, so that a refusal gives it back; null for any other call. */
+  readonly turn: TakenTurn | null
+}
+
+/** A principal's turn as it was taken. */
+export interface TakenTurn {
+  /** Where its principal stood in the ring. */
+  readonly place: number | null
+  /** Its principal's `turns`, `servedAt` and `heldFromMs` as they were. */
+  readonly turns: number
+  readonly servedAt: number
+  readonly heldFromMs: number
 }
 
 /** One principal's part of the auxiliary lane. */
@@ -64,11 +89,12 @@ export interface Principal {
   readonly inFlight: number
   /** Input tokens left over from the principal's turns (deficit round robin). */
   readonly deficitTokens: number
-  /**
-   * Epoch milliseconds of the principal's last release. The starvation clock starts here, or at the
-   * submission of its first call.
-   */
+  /** Turns that the principal was given, minus those that a refusal gave back. */
+  readonly turns: number
+  /** Epoch milliseconds of the principal's last release. */
   readonly servedAt: number
+  /** Reading of the held clock at its last release, or when it was last below its quota again. */
+  readonly heldFromMs: number
 }
 
 export interface Counters {
@@ -107,11 +133,22 @@ export interface ScopeContext {
   readonly counts: Counts
   /** Primaries by rank (0 to 3), first come first served within a rank. */
   readonly primaries: ReadonlyArray<Queue<Place>>
+  /** When a primary of each rank was last granted, epoch milliseconds. */
+  readonly rankServedAt: ReadonlyArray<number>
+  /** Primaries with places before this have been passed by one of a lower rank: nothing passes them again. */
+  readonly passedBefore: number
   /** Auxiliaries that a primary depends on, or that were promoted. */
   readonly urgent: Queue<Place>
   readonly principals: HashMap.HashMap<string, Principal>
-  /** Principals with a backlog, in the order of their turns. */
+  /** Principals with a backlog that are below their quota, in the order of their turns. */
   readonly ring: Ring
+  /** Principals with a backlog that are at their quota. */
+  readonly parked: number
+  /**
+   * The held clock runs only while primaries alone delay the auxiliary whose turn it is. The debt to a
+   * principal is counted by it. Milliseconds; only differences have a meaning.
+   */
+  readonly heldMs: number
   /** The first call that is passed over because it does not fit yet, and how often it was passed over. */
   readonly bypass: { readonly callId: string; readonly count: number } | null
   /** Order of submission per lane, for timeouts. It may hold calls that are gone. */
@@ -124,13 +161,19 @@ export interface ScopeContext {
   readonly unclaimed: Heap | null
   /** Waiting primaries by the id of the call that they wait for. */
   readonly dependents: HashMap.HashMap<string, ReadonlyArray<string>>
-  /** Ids that a primary named before they were submitted. These calls pass the gate when they come. */
-  readonly expected: HashMap.HashMap<string, number>
+  /**
+   * Ids of calls that pass the gate when they come, with the primaries that named them before they were
+   * submitted.
+   */
+  readonly expected: HashMap.HashMap<string, ReadonlyArray<string>>
   readonly turns: HashMap.HashMap<string, Turn>
   readonly heldTurns: number
   readonly foregroundActive: boolean
   readonly budget: Budget
-  readonly ramp: Ramp
+  /** What is believed of the provider's limits on input tokens. */
+  readonly belief: Belief
+  /** What primaries ask for. */
+  readonly demand: Demand
   readonly wait: ProviderWait | null
   readonly pacing: Readonly<Partial<Record<PriorityClass, Pace>>>
   /** Deadlines of the present state, epoch milliseconds. */
@@ -147,10 +190,13 @@ export interface ScopeContext {
   readonly unannounced: ReadonlyArray<string>
   /** A quantum was served while a primary was pending: the next primary goes before the next quantum. */
   readonly primaryOwed: boolean
-  readonly quantumEndedAt: number
+  /** Reading of the held clock when that quantum ended. */
+  readonly quantumEndedHeldMs: number
   readonly primaryGrantedAt: number
   readonly episode: Omit<EpisodeSummary, 'endedAt'> | null
   readonly ended: Endings
+  /** Calls whose outcome died with their host and whose owner has not asked since: until when they are remembered, epoch milliseconds. */
+  readonly unknown: HashMap.HashMap<string, number>
   readonly counters: Counters
   /** Refusals by the kind of evidence. */
   readonly refusalsByKind: Readonly<Partial<Record<EvidenceKind, number>>>
@@ -205,11 +251,22 @@ export interface Phase {
   readonly graceUntilMs: number
   /** `quietRamp.quiet`: the time at which the first primary is tried. */
   readonly quietUntilMs: number
+  /** When time alone may next let a call go that was looked at, epoch milliseconds; 0: none. */
+  readonly lookAgainMs: number
+  /** The primary at the head that does not fit, and when it was promised to at the latest. */
+  readonly promise: { readonly callId: string; readonly byMs: number } | null
   /** `settled`: the time at which the state becomes `idle`. */
   readonly lingerUntilMs: number
 }
 
-export const openPhase: Phase = { patienceUntilMs: 0, graceUntilMs: 0, quietUntilMs: 0, lingerUntilMs: 0 }
+export const openPhase: Phase = {
+  patienceUntilMs: 0,
+  graceUntilMs: 0,
+  quietUntilMs: 0,
+  lookAgainMs: 0,
+  promise: null,
+  lingerUntilMs: 0,
+}
 
 const noCounts: Counts = {
   primaryWaiting: 0,
@@ -251,9 +308,13 @@ export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContex
   inFlight: HashMap.empty(),
   counts: noCounts,
   primaries: [empty(), empty(), empty(), empty()],
+  rankServedAt: [0, 0, 0, 0],
+  passedBefore: 0,
   urgent: empty(),
   principals: HashMap.empty(),
   ring: emptyRing,
+  parked: 0,
+  heldMs: 0,
   bypass: null,
   arrivals: { primary: empty(), auxiliary: empty() },
   grants: { primary: empty(), auxiliary: empty() },
@@ -266,7 +327,8 @@ export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContex
   heldTurns: 0,
   foregroundActive: false,
   budget: declare(noBudget, policy.limits, at),
-  ramp: emptyRamp,
+  belief: unknownBelief,
+  demand: noDemand,
   wait: null,
   pacing: {},
   phase: openPhase,
@@ -274,10 +336,11 @@ export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContex
   nested: HashMap.empty(),
   unannounced: [],
   primaryOwed: false,
-  quantumEndedAt: 0,
+  quantumEndedHeldMs: 0,
   primaryGrantedAt: 0,
   episode: null,
-  ended: noEndings(),
+  ended: noEndings(at),
+  unknown: HashMap.empty(),
   counters: noCounters,
   refusalsByKind: {},
   decisions: [],

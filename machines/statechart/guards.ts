@@ -1,5 +1,7 @@
 /** The guards of the statechart, as functions of the scope's context. */
-import { fairnessDue, primaryDue, primaryWanted } from '../scheduling/admission.ts'
+import { primaryWanted } from '../scheduling/admission.ts'
+import { fairnessDue, primaryDue } from '../scheduling/auxiliary-choice.ts'
+import { hasBacklog } from '../scheduling/fairness.ts'
 import type { ScopeContext } from '../state/context.ts'
 
 const auxiliariesClear = ({ at, policy, counts, heldTurns, phase }: ScopeContext): boolean =>
@@ -13,12 +15,12 @@ const auxiliariesClear = ({ at, policy, counts, heldTurns, phase }: ScopeContext
 /** The guards by their names in the chart. */
 export const guards = {
   primaryWanted,
-  primariesGoneWithBacklog: (scope: ScopeContext) => !primaryWanted(scope) && scope.ring.size > 0,
+  primariesGoneWithBacklog: (scope: ScopeContext) => !primaryWanted(scope) && hasBacklog(scope),
   primariesGone: (scope: ScopeContext) => !primaryWanted(scope),
   auxiliariesClear,
   fairnessDue,
   primaryDue,
-  backlogEmpty: ({ ring }: ScopeContext) => ring.size === 0,
+  backlogEmpty: (scope: ScopeContext) => !hasBacklog(scope),
   quietOver: ({ at, phase }: ScopeContext) => at >= phase.quietUntilMs,
   headMustWait: ({ at, counts, phase }: ScopeContext) => counts.primaryReady > 0 && at < phase.quietUntilMs,
   primariesAccepted: ({ counts }: ScopeContext) =>

@@ -9,13 +9,13 @@ import * as settlement from '../events/settlement.ts'
 import * as submission from '../events/submission.ts'
 import type { ScopeState } from '../model/decision.ts'
 import type { ScopeEvent } from '../model/event.ts'
-import { primaryWanted } from '../scheduling/admission.ts'
+import { isHeld, primaryWanted } from '../scheduling/admission.ts'
 import { pass } from '../scheduling/dispatch.ts'
 import { passTurn } from '../scheduling/fairness.ts'
 import { checkScope } from '../scheduling/invariants.ts'
 import { waitReason } from '../scheduling/wait-reason.ts'
-import { lookup, openPhase } from '../state/context.ts'
-import type { Draft } from '../state/draft.ts'
+import { lookup, openPhase, type ScopeContext } from '../state/context.ts'
+import { type Draft, draftOf } from '../state/draft.ts'
 
 const applyFact = (draft: Draft, event: ScopeEvent): void => {
   switch (event.type) {
@@ -54,9 +54,18 @@ const applyFact = (draft: Draft, event: ScopeEvent): void => {
       return facts.close(draft, event.unused)
     case 'host.recovered':
       return facts.recover(draft)
+    case 'history.lost':
+      return facts.loseHistory(draft, event.calls)
     case 'clock.woke':
       return
   }
+}
+
+/** Begins the work on an event; the held clock has run since the last one if primaries held an auxiliary then. */
+export const begin = (before: ScopeContext, atMs: number): Draft => {
+  const draft = draftOf(before, atMs)
+  if (draft.at > before.at && isHeld(before)) draft.heldMs += draft.at - before.at
+  return draft
 }
 
 /**
@@ -102,7 +111,7 @@ export const enter = (draft: Draft, state: ScopeState): void => {
 export const closeQuantum = (draft: Draft): void => {
   if (draft.drain.servedTokens === 0) return
   draft.primaryOwed = true
-  draft.quantumEndedAt = draft.at
+  draft.quantumEndedHeldMs = draft.heldMs
   passTurn(draft)
   draft.counters.fairnessQuanta += 1
   if (draft.episode !== null)

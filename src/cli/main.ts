@@ -6,13 +6,14 @@ import { CliError, Command } from 'effect/cli'
 import { classifyVerb } from './classify.ts'
 import { demoVerb } from './demo.ts'
 import { explainVerb } from './explain.ts'
-import { lineOf } from './failure.ts'
+import { CliFailure, lineOf } from './failure.ts'
 import { inspectVerb } from './inspect.ts'
 import { journalVerb } from './journal.ts'
 import { releaseVerb } from './release.ts'
 import { replayVerb } from './replay.ts'
 import { serveVerb } from './serve.ts'
 import { simulateVerb } from './simulate.ts'
+import { tokenVerb } from './token.ts'
 import { version } from './version.ts'
 
 // A new verb is a file beside this one and a name in this list. A verb imports its parts when it runs, so
@@ -26,6 +27,7 @@ const verbs = [
   replayVerb,
   releaseVerb,
   journalVerb,
+  tokenVerb,
   classifyVerb,
 ] as const
 
@@ -37,6 +39,7 @@ const program = Command.make('rightofway').pipe(
     const error = Cause.squash(cause)
     // The user has already seen this fault of the command line, with the help that mends it.
     if (Cause.hasInterruptsOnly(cause) || CliError.isCliError(error)) return Effect.void
+    if (error instanceof CliFailure && error.isShown) return Effect.void
     return Console.error(`rightofway: ${lineOf(error)}`)
   }),
   Effect.provide(NodeServices.layer),
@@ -46,5 +49,9 @@ NodeRuntime.runMain(program, {
   // Every failure has printed its line; a stack would only hide it.
   disableErrorReporting: true,
   // SIGINT and SIGTERM ask the program to stop: then a stop is a success.
-  teardown: (exit, onExit) => onExit(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 0 : 1),
+  teardown: (exit, onExit) => {
+    if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return onExit(0)
+    const error = Cause.squash(exit.cause)
+    onExit(error instanceof CliFailure ? (error.code ?? 1) : 1)
+  },
 })

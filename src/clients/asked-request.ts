@@ -2,8 +2,8 @@
  * Reads the request that a `fetch` is about to send: whether it is a call, its provider and model, and its
  * size.
  */
-import { keyOf } from '../gateway/credential.ts'
-import { modelOf } from '../gateway/model-of.ts'
+import { keyOf } from '../gateway/identity/credential.ts'
+import { modelOf } from '../gateway/identity/model-of.ts'
 import { fingerprint } from '../host/scope-name.ts'
 
 type FetchInput = Parameters<typeof fetch>[0]

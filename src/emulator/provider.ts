@@ -68,10 +68,7 @@ export interface Ending {
   readonly inputTokens?: number
 }
 
-/**
- * A provider on a clock that it is given. Synchronous; every method is O(1) in the calls made so far,
- * amortized.
- */
+/** A provider on a given clock. Synchronous; every method is O(1) in the calls made so far, amortized. */
 export interface Provider {
   readonly latency: Latency
   begin(call: ProviderCall): Accepted | Refused

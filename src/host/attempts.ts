@@ -4,6 +4,7 @@
  * the call.
  */
 import type { Call } from '../../machines/index.ts'
+import { providerSettlement } from './door.ts'
 import type { AdmissionError } from './errors.ts'
 import type { DispatchRecord, Disposition, Permit, Settlement, Waiter } from './permit.ts'
 import type { ScopeRunner } from './scope-runner.ts'
@@ -87,14 +88,10 @@ export class Attempts implements Waiter {
   }
 
   #settle(permit: Permit, settlement: Settlement): Disposition {
-    try {
-      return permit.settle(settlement)
-    } catch (error) {
-      if (permit.settled) throw error
-      // The reader returned invalid usage or evidence: the place is free all the same.
-      this.#runner.readerFailures += 1
-      return permit.settle({ outcome: settlement.outcome === 'throttled' ? 'failed' : settlement.outcome })
-    }
+    // The numbers come from the provider through a reader: the place is free for any numbers.
+    const { value, corrections } = providerSettlement(settlement)
+    this.#runner.correctedValues += corrections
+    return permit.settle(value)
   }
 
   /** Settles the present permit and ends the call, even if the call could go back to its place. */

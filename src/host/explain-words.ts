@@ -1,6 +1,7 @@
 /** Decisions, events and predictions as sentences. Only this file turns decisions into prose. */
 
-import type { Decision, Reason, ScopeEvent } from '../../machines/index.ts'
+import type { Decision, Reason, ScopeEvent, SettlementCause } from '../../machines/index.ts'
+import type { BelievedLimit, Interval } from '../../machines/limits/belief/projection.ts'
 import type { Fit, NoFitReason } from '../../machines/scheduling/fit-prediction.ts'
 import type { LaneStatus, ScopeStatus } from './status.ts'
 
@@ -11,7 +12,7 @@ export const sentences: Readonly<Record<Reason, string>> = {
   fairness: 'its principal was held for maxDeferral, so its quantum comes before the next primary',
   dependency: 'a primary waits for its result',
   nested: 'it was made inside a running call, whose place it borrows',
-  probe: 'it finds out whether the quota is there again, and the others wait for it',
+  probe: 'it finds out whether the provider takes it',
   'warm-up': 'it lets the ceiling grow for a primary that does not fit yet',
   backfill: 'it is done before the primary can start',
   'primary-pending': 'a primary is pending',
@@ -27,6 +28,7 @@ export const sentences: Readonly<Record<Reason, string>> = {
   'drain-pace': 'the metered drain has spent its quantum for now',
   'provider-wait': 'the provider asked the whole scope to wait',
   budget: 'the budget does not hold it yet',
+  forecast: 'the provider is not believed to take it yet',
   pacing: 'the provider refused its class, which backs off',
   quota: 'its principal has its quota in flight',
   'foreground-active': 'a foreground process is active',
@@ -35,7 +37,7 @@ export const sentences: Readonly<Record<Reason, string>> = {
   recovered: 'its host restarted; it keeps its place',
   'already-settled': 'a call of this id ended before',
   'exceeds-limit': 'it is larger than a declared limit can ever hold',
-  'attempts-exhausted': 'the provider refused it as often as maxAttempts allows',
+  'attempts-exhausted': 'the provider refused it for its size as often as maxAttempts allows',
   'not-retryable': 'the provider refused it for a reason that waiting does not mend',
   'outcome-unknown': 'it was running when its host died',
   'principal-quota': 'its principal had its quota of live calls',
@@ -56,6 +58,12 @@ const verdicts: Readonly<Record<Decision['verdict'], string>> = {
   cancel: 'asked to stop',
   reject: 'rejected',
   expire: 'expired',
+}
+
+const causes: Readonly<Record<SettlementCause, string>> = {
+  truncated: 'the answer ended without its end',
+  'stalled-client': 'its client stayed connected and stopped reading',
+  'never-sent': 'the request never left this machine',
 }
 
 export const clockTime = (at: number): string => new Date(at).toISOString().slice(11, 23)
@@ -90,7 +98,8 @@ export const eventLine = (event: ScopeEvent): string | null => {
     case 'call.settled': {
       const said = event.evidence === undefined ? '' : `; the provider said ${event.evidence.kind}`
       const used = event.usage?.inputTokens == null ? '' : `; used ${event.usage.inputTokens} input tokens`
-      return `${time} settled: ${event.outcome}${said}${used}`
+      const how = event.cause === undefined ? '' : `; ${causes[event.cause]}`
+      return `${time} settled: ${event.outcome}${said}${used}${how}`
     }
     case 'call.promoted':
       return `${time} promoted by hand`
@@ -101,28 +110,39 @@ export const eventLine = (event: ScopeEvent): string | null => {
 
 const thousands = (tokens: number): string => `${Math.round(tokens / 1000)}k`
 
-const intervalWords = ({ low, high }: Fit['ceiling']): string =>
+const intervalWords = ({ low, high }: Interval): string =>
   high === null
     ? `ceiling at least ${thousands(low)}`
     : `ceiling between ${thousands(low)} and ${thousands(high)}`
 
-const growthWords = ({ kind, factor, tokensPerMinute }: Fit['growth']): string => {
-  switch (kind) {
-    case 'unknown':
-      return 'how it grows is not known yet'
-    case 'none':
-      return 'does not grow'
-    case 'withTime':
-      return `grows with time by about ${thousands(tokensPerMinute ?? 0)} a minute`
-    case 'withUse':
-      return `grows with use to about ${(factor ?? 1).toFixed(2)} times the minute before`
-  }
+const familyWords: Readonly<Record<BelievedLimit['family'], string>> = {
+  bucket: 'a bucket that refills',
+  trailing: 'a trailing minute',
+  clock: 'a clock minute',
+}
+
+/** What is believed of one limit. */
+const limitWords = ({
+  layer,
+  family,
+  confidence,
+  tokensPerMinute,
+  roomTokens,
+  burstTokens,
+}: BelievedLimit) => {
+  const { low, high } = tokensPerMinute
+  const rate = high === null ? `at least ${thousands(low)}` : `${thousands(low)} to ${thousands(high)}`
+  const burst = burstTokens === null ? '' : `, up to ${thousands(burstTokens)}`
+  const room =
+    roomTokens.high === null
+      ? `room for at least ${thousands(roomTokens.low)} now`
+      : `room for ${thousands(roomTokens.low)} to ${thousands(roomTokens.high)} now`
+  const name = layer === 'limit' ? 'the limit' : 'the acceleration limit'
+  return `${name} is believed (${Math.round(confidence * 100)} %) to be ${familyWords[family]}, ${rate} a minute${burst}, ${room}`
 }
 
 const noFitWords: Readonly<Record<NoFitReason, string>> = {
-  'growth-unknown': 'no time can be named yet at which it fits',
-  'does-not-grow': 'it is not expected to fit under the present ceiling',
-  held: 'it is not expected to fit while the ceiling is only held',
+  'silence-does-not-help': 'no silence is expected to let it in',
 }
 
 /** The scope of a waiting call in one sentence, with the facts that every other surface shows. */
@@ -147,11 +167,12 @@ export const scopeSentence = ({
 const laneWords = ([one, many]: readonly [string, string], { waiting, longestWaitMs }: LaneStatus): string =>
   `${waiting} ${waiting === 1 ? one : many}${longestWaitMs === null ? '' : ` (longest ${seconds(longestWaitMs)})`}`
 
-/** The prediction for a primary that was refused for its size, and its reason. */
-export const fitSentence = ({ predictedFitAtMs, reason, tryAtMs, ceiling, growth }: Fit): string => {
-  const what =
+/** When a call that does not fit is expected to, and why. */
+export const fitSentence = ({ predictedFitAtMs, reason, tryAtMs, probe, limits }: Fit): string => {
+  const expected =
     predictedFitAtMs === null
-      ? `${noFitWords[reason ?? 'growth-unknown']} (${reason}), tried next at ${clockTime(tryAtMs)}`
+      ? noFitWords[reason ?? 'silence-does-not-help']
       : `expected to fit at ${clockTime(predictedFitAtMs)}`
-  return `${what}: ${intervalWords(ceiling)}, ${growthWords(growth)}`
+  const tried = predictedFitAtMs === null || probe ? `, tried next at ${clockTime(tryAtMs)}` : ''
+  return `${[`${expected}${tried}`, ...limits.map(limitWords)].join('; ')}`
 }

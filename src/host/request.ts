@@ -4,11 +4,13 @@ import {
   isCall,
   type Lane,
   laneOfClass,
+  maxEpochMs,
   type PriorityClass,
   parseCall,
   untaggedClass,
 } from '../../machines/index.ts'
 import { type Ambient, parentIn } from '../carrier/ambient.ts'
+import type { Clock } from '../clock.ts'
 
 /** A caller's description of a call. Every field has a default. */
 export interface CallRequest {
@@ -24,7 +26,7 @@ export interface CallRequest {
   readonly inputTokens?: number
   /** Estimated output tokens. 0 when left out. */
   readonly outputTokens?: number
-  /** Epoch milliseconds. The answer is not wanted after this time. */
+  /** Epoch milliseconds by the machine's clock, as `Date.now()` gives them, after which nobody wants the answer. */
   readonly deadlineAt?: number
   readonly turnId?: string
   /** Ids of calls that the caller of this call waits for. */
@@ -36,8 +38,19 @@ export interface CallRequest {
 const classOf = ({ priorityClass, lane }: CallRequest, ambient: Ambient): PriorityClass =>
   priorityClass ?? ambient.priorityClass ?? (lane === 'auxiliary' ? 'background_ingestion' : untaggedClass)
 
-/** Fills in missing fields and checks the whole. Throws `InvalidInput` with field, range and value. */
-export const callOf = (request: CallRequest, scope: string, ambient: Ambient): Call => {
+/** A host's clock goes on where the machine's was set back: what a caller read there means another time here. */
+const deadlineOf = (stated: number | undefined, clock: Clock | undefined): number | null => {
+  if (stated === undefined) return null
+  if (clock?.fromMachine === undefined || !Number.isSafeInteger(stated)) return stated
+  const isInRange = stated >= 0 && stated <= maxEpochMs
+  return isInRange ? Math.min(Math.max(0, clock.fromMachine(stated)), maxEpochMs) : stated
+}
+
+/**
+ * Fills in what was left out and checks the whole. With the host's clock, the deadline is one by the
+ * machine's; without, it is by the host's already. Throws `InvalidInput` with field, range and value.
+ */
+export const callOf = (request: CallRequest, scope: string, ambient: Ambient, clock?: Clock): Call => {
   const priorityClass = classOf(request, ambient)
   const call: Call = {
     id: request.id ?? randomUUID(),
@@ -47,7 +60,7 @@ export const callOf = (request: CallRequest, scope: string, ambient: Ambient): C
     principal: request.principal ?? 'default',
     inputTokens: request.inputTokens ?? 0,
     outputTokens: request.outputTokens ?? 0,
-    deadlineAt: request.deadlineAt ?? null,
+    deadlineAt: deadlineOf(request.deadlineAt ?? undefined, clock),
     dependsOn: request.dependsOn ?? [],
     parentId: parentIn(ambient, scope),
   }

@@ -24,6 +24,7 @@ import {
 } from '../../machines/index.ts'
 import type { Clock } from '../clock.ts'
 import { Alarm } from './alarm.ts'
+import { providerLimits } from './door.ts'
 import {
   type AdmissionError,
   duplicateCall,
@@ -86,8 +87,16 @@ export class ScopeRunner implements PermitOwner {
   /** Position of the newest entry, 0 before the first. */
   position = 0
   entriesSinceCheckpoint = 0
+  /** Position of the first entry that no durable checkpoint stands for; null when there is none. */
+  uncoveredFrom: number | null = null
+  /** Rises with every use: the least recently used leave memory first. */
+  usedAt = 0
+  /** Whoever goes on for it, once it has left memory. */
+  #successor: (() => ScopeRunner) | null = null
   /** Results and errors whose reader of usage or evidence threw. */
   readerFailures = 0
+  /** Values that a provider stated and that were out of range: brought into it, or left out. */
+  correctedValues = 0
 
   constructor(name: string, actor: Actor<typeof providerScope>, ports: RunnerPorts) {
     this.name = name
@@ -102,6 +111,7 @@ export class ScopeRunner implements PermitOwner {
   }
 
   get context(): ScopeContext {
+    if (this.#successor !== null) return this.#successor().context
     return this.#actor.getSnapshot().context.scope
   }
 
@@ -120,9 +130,34 @@ export class ScopeRunner implements PermitOwner {
     return counts.primaryWaiting + counts.auxiliaryWaiting + counts.primaryInFlight + counts.auxiliaryInFlight
   }
 
+  /** No call waits, runs or is due, and no permit or waiter is out: the snapshot holds the whole scope. */
+  get isResting(): boolean {
+    const isHeld = this.#permits.size > 0 || this.#waiters.size > 0
+    return this.#failure === null && !isHeld && restsIn(this.context)
+  }
+
+  /**
+   * The scope leaves memory: its journal has a checkpoint of its present state. `successor` serves callers
+   * that still have this runner.
+   */
+  rest(successor: () => ScopeRunner): void {
+    this.#alarm.stop()
+    this.#actor.stop()
+    this.#successor = successor
+  }
+
   /** Permits that are handed out and not settled. */
   get openPermits(): number {
     return this.#permits.size
+  }
+
+  /** Why it has stopped; null while it runs. */
+  get failure(): unknown {
+    return this.#failure
+  }
+
+  get clock(): Clock {
+    return this.#ports.clock
   }
 
   get hold(): ProcessHold {
@@ -131,12 +166,14 @@ export class ScopeRunner implements PermitOwner {
 
   /** Why the scope takes no call, as the error of `callId`; null while it takes calls. */
   stopped(callId: string): AdmissionError | null {
+    if (this.#successor !== null) return this.#successor().stopped(callId)
     if (this.#failure !== null) return scopeFailed(this.name, callId, this.#failure)
     return this.#refusing ? hostClosed(this.name, callId) : null
   }
 
   /** Asks for a permit. The waiter gets exactly one answer, unless it leaves first. */
   submit(call: Call, waiter: Waiter): void {
+    if (this.#successor !== null) return this.#successor().submit(call, waiter)
     const stopped = this.stopped(call.id)
     if (stopped !== null) return waiter.refused(stopped)
     if (this.#isOwned(call.id)) return waiter.refused(duplicateCall(this.name, call.id))
@@ -157,6 +194,7 @@ export class ScopeRunner implements PermitOwner {
    * owner's call stays.
    */
   leave(callId: string, waiter: Waiter, reason: unknown): void {
+    if (this.#successor !== null) return this.#successor().leave(callId, waiter, reason)
     if (this.#waiters.get(callId) !== waiter) return
     this.#waiters.delete(callId)
     const permit = this.#permits.get(callId)
@@ -169,6 +207,7 @@ export class ScopeRunner implements PermitOwner {
 
   /** Ends a call that waits without an owner, because its owner does not come back. */
   forsake(callId: string): void {
+    if (this.#successor !== null) return this.#successor().forsake(callId)
     if (!this.#isOwned(callId) && HashMap.has(this.context.waiting, callId))
       this.tell({ type: 'call.withdrawn', callId })
   }
@@ -187,6 +226,7 @@ export class ScopeRunner implements PermitOwner {
    * signal.
    */
   takeAway(callId: string): void {
+    if (this.#successor !== null) return this.#successor().takeAway(callId)
     const error = withdrawn(this.name, callId)
     const waiter = this.#waiters.get(callId)
     if (waiter !== undefined) {
@@ -215,7 +255,7 @@ export class ScopeRunner implements PermitOwner {
     this.tell({ type: 'call.accepted', callId })
   }
 
-  settle(permit: Permit, { outcome, usage, evidence }: Settlement): Disposition {
+  settle(permit: Permit, { outcome, usage, evidence, cause }: Settlement): Disposition {
     const { callId, successor } = permit
     const stays = successor !== null && !this.#refusing ? successor : null
     const owner = this.#stance(permit, outcome, stays)
@@ -226,6 +266,7 @@ export class ScopeRunner implements PermitOwner {
       ...(usage === undefined ? {} : { usage }),
       ...(evidence === undefined ? {} : { evidence }),
       ...(owner === undefined ? {} : { owner }),
+      ...(cause === undefined ? {} : { cause }),
     })
     // Invalid numbers from the holder leave the permit unsettled.
     checkEvent(event)
@@ -271,8 +312,11 @@ export class ScopeRunner implements PermitOwner {
     this.tell({ type: 'call.settled', callId, outcome: 'cancelled', ...(isLate ? { late: true } : {}) })
   }
 
+  /** Limits that a provider's headers show. Values out of range are corrected and counted. */
   learn(limits: ReadonlyArray<LimitReading>): void {
-    if (limits.length > 0) this.tell({ type: 'provider.evidence', limits })
+    const { value, corrections } = providerLimits(limits)
+    this.correctedValues += corrections
+    if (value.length > 0) this.tell({ type: 'provider.evidence', limits: value })
   }
 
   changePolicy(policy: Policy): void {
@@ -284,6 +328,7 @@ export class ScopeRunner implements PermitOwner {
    * Throws `InvalidInput` for a malformed event: nothing is written, and the scope continues.
    */
   tell(fact: Unstamped<ScopeEvent>): number | null {
+    if (this.#successor !== null) return this.#successor().tell(fact)
     return this.#take(this.#stamped(fact))
   }
 
@@ -310,6 +355,7 @@ export class ScopeRunner implements PermitOwner {
       return null
     }
     this.entriesSinceCheckpoint += 1
+    this.uncoveredFrom ??= this.position
     const { position } = this
     if (this.#ports.isObserved()) {
       const observation = { scope: this.name, position, event, decisions, episode }
@@ -424,6 +470,13 @@ export class ScopeRunner implements PermitOwner {
     return wakeAt(this.context)
   }
 }
+
+/** Whether nothing in a scope waits, runs or is due: what time alone still does to it, its next event finds done. */
+export const restsIn = (context: ScopeContext): boolean =>
+  HashMap.isEmpty(context.waiting) &&
+  HashMap.isEmpty(context.inFlight) &&
+  HashMap.isEmpty(context.turns) &&
+  (context.state === 'idle' || context.state === 'settled')
 
 /** A scope's actor that continues from a context. It is started, so that it accepts events. */
 export const startScope = (name: string, live = contextFrom(name)): Actor<typeof providerScope> => {

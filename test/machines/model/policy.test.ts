@@ -30,6 +30,8 @@ const faults: ReadonlyArray<readonly [string, unknown, string]> = [
   ['reserveFraction', Number.NaN, 'finite'],
   ['squeezeMs', -1, duration],
   ['inFlight', 'kill', '"settle" | "cancel" | "tolerate"'],
+  ['tokenReserve', -1, 'an integer in [0, 1000000000]'],
+  ['tokenReserve', 'all', '"auto"'],
   ['toleratedInFlight', 65_536, 'an integer in [0, 65535]'],
   ['patienceMs', month + 1, duration],
   ['afterPatience', 'wait', '"proceed" | "cancel"'],
@@ -40,6 +42,7 @@ const faults: ReadonlyArray<readonly [string, unknown, string]> = [
   ['quantumTokens', 0, `an integer in [1, ${safe}]`],
   ['drainIntervalMs', -1, duration],
   ['maxDeferralMs', 99, `an integer in [100, ${month}]`],
+  ['maxRankDeferralMs', 99, `an integer in [100, ${month}]`],
   ['lingerMs', -1, duration],
   ['primaryPendingTimeoutMs', -1, duration],
   ['primaryActiveTimeoutMs', -1, duration],
@@ -53,6 +56,8 @@ const faults: ReadonlyArray<readonly [string, unknown, string]> = [
   ['quotaHoldMs', -1, duration],
   ['unclaimedExpiryMs', -1, duration],
   ['settledRetention', 1_000_001, 'an integer in [0, 1000000]'],
+  ['settledRetentionMs', -1, duration],
+  ['unknownRetentionMs', -1, duration],
   ['unknownAfterRestart', 'forget', '"report" | "dispatchAgain"'],
   ['limits', 7, 'object'],
   ['limits.requestsPerMinute', 0, `an integer in [1, ${safe}]`],
@@ -178,7 +183,12 @@ describe('a policy', () => {
 describe('a policy out of a journal', () => {
   const { quotas: _, ...older } = parsePolicy({ capacity: 4, weights: { a: 2 } })
 
-  it.each(Object.keys(defaultPolicy))(
+  it('that was written before lower ranks aged goes on without', () => {
+    const { maxRankDeferralMs: __, ...before } = defaultPolicy
+    expect(restorePolicy(before, 'policy')).toEqual({ ...defaultPolicy, maxRankDeferralMs: null })
+  })
+
+  it.each(Object.keys(defaultPolicy).filter((field) => field !== 'maxRankDeferralMs'))(
     'that was written without %s is completed by what is default',
     (field) => {
       const { [field as keyof typeof defaultPolicy]: __, ...lacking } = defaultPolicy
