@@ -1,4 +1,4 @@
-/** The questions that a page asks, and the few things that it may be allowed to do. */
+/** The answers to a page's questions, and the few actions that a page may be allowed. */
 import type { IncomingMessage } from 'node:http'
 import { InvalidInput } from '../machines/index.ts'
 import { isToken } from './guard.ts'
@@ -13,7 +13,7 @@ export interface Answer {
 
 export interface ActionRights {
   readonly allowActions: boolean
-  /** Who acts must know it; without one nobody acts. */
+  /** An action needs this token; null allows no action. */
   readonly token: string | null
 }
 
@@ -68,7 +68,7 @@ export class Api {
     } catch (error) {
       if (error instanceof BadQuery) return problem(400, error.message)
       if (error instanceof HistoryDropped) return problem(410, error.message)
-      // A journal that cannot be read names the row; that is what a person needs to see.
+      // The error of an unreadable journal names the row, which is the fact that a person needs.
       return problem(500, error instanceof Error ? error.message : String(error))
     }
   }
@@ -115,7 +115,7 @@ export class Api {
     const { token } = this.#rights
     if (!this.mayAct || actions === null || token === null) return problem(403, 'this inspector is read-only')
     if (!isToken(request.headers.authorization, token)) return problem(401, 'the token is missing or wrong')
-    // A form of another page cannot send this type without asking first.
+    // A form on another site cannot send this content type without a preflight request.
     if (!/^application\/json\b/.test(request.headers['content-type'] ?? ''))
       return problem(415, 'content-type must be application/json')
     const body = await readJson(request)

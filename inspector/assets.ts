@@ -1,4 +1,6 @@
-/** The built page, read once and served from memory; it does not leave the machine, so it is not compressed. */
+/**
+ * The built page, read once and served from memory. It does not leave the machine, so it is not compressed.
+ */
 import { readdirSync, readFileSync } from 'node:fs'
 import { extname, join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -18,7 +20,7 @@ const types: Readonly<Record<string, string>> = {
   '.json': 'application/json',
 }
 
-/** Beside the sources, or beside this file in the build. */
+/** Next to the sources, or next to this file in the build. */
 const folders = ['../dist/inspector/page', './page'].map((path) =>
   fileURLToPath(new URL(path, import.meta.url)),
 )

@@ -1,6 +1,6 @@
 /**
- * A statechart as nodes and edges, from a machine's own definition (XState's config, or the JSON of
- * one that streams in). Names only: no action, no description, no data of the machine is kept.
+ * A statechart as nodes and edges, from a machine's definition: XState's config, or its JSON from a stream.
+ * It keeps names only: no action, no description, no data of the machine.
  */
 
 export interface ChartState {
@@ -10,7 +10,7 @@ export interface ChartState {
   /** Null for the machine itself. */
   readonly parentId: string | null
   readonly type: 'atomic' | 'compound' | 'parallel' | 'final' | 'history'
-  /** Id of the state entered first; null where there is none. */
+  /** Id of the state that is entered first; null when there is none. */
   readonly initialId: string | null
 }
 
@@ -18,7 +18,7 @@ export interface ChartEdge {
   readonly id: string
   readonly sourceId: string
   readonly targetId: string
-  /** The event's name; null for a transition that needs none. */
+  /** The event's name; null for a transition without an event. */
   readonly event: string | null
   /** The guard's name; null when it has none. */
   readonly guard: string | null
@@ -31,7 +31,7 @@ export interface Chart {
   readonly edges: ReadonlyArray<ChartEdge>
 }
 
-/** Larger definitions than these are cut: a picture of more helps nobody. */
+/** Larger definitions are cut: a picture of more states cannot be read. */
 const maxStates = 500
 const maxEdges = 2_000
 /** An id holds the keys of all ancestors, so the depth bounds its length. */
@@ -56,7 +56,7 @@ interface Found {
   readonly node: Json
 }
 
-/** The chart of a definition; null when it is none. */
+/** The chart of a definition; null when the value is not a definition. */
 export const chartOf = (definition: unknown): Chart | null => {
   if (!isObject(definition) || !isObject(definition['states'])) return null
   const { id } = definition
@@ -114,7 +114,7 @@ const edgesOf = (
         if (budget.edges === 0 || budget.looks === 0) return
         budget.looks -= 1
         const targetId = typeof one === 'string' ? resolve(found, state, one) : null
-        // Without a target nothing is entered or left: there is no arrow to draw.
+        // A transition without a target enters and leaves no state, so it has no arrow.
         if (targetId === null) continue
         budget.edges -= 1
         bare.push({ sourceId: state.id, targetId, event, guard: guardName(guard) })
@@ -167,7 +167,7 @@ const resolve = (found: ReadonlyMap<string, Found>, from: ChartState, target: st
 
 type Value = string | { readonly [key: string]: Value }
 
-/** Ids of the states that a state value stands for, ancestors included. */
+/** Ids of the states in a state value, with their ancestors. */
 export const activeStates = (chart: Chart, value: Value | null): ReadonlySet<string> => {
   const active = new Set<string>([chart.rootId])
   const enter = (parentId: string, part: Value): void => {

@@ -1,11 +1,14 @@
-/** Who may ask: only names of this machine (and those configured), only pages of this origin. */
+/**
+ * Decides which requests are answered: only for names of this machine (and configured ones), only from pages
+ * of this origin.
+ */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import { hostnameOf, type Refusal, Visitors } from '../src/gateway/entrance/visitors.ts'
 
 export type { Refusal }
 
-/** Nothing from elsewhere, nothing inline, nobody frames it. */
+/** Nothing from other origins, nothing inline, no framing. */
 export const securityHeaders: OutgoingHttpHeaders = {
   'content-security-policy': [
     "default-src 'none'",
@@ -41,7 +44,7 @@ export class Guard {
     return refusal === 'site' && !isData ? null : refusal
   }
 
-  /** An XState app streams in from another port, or from no page at all; never from another machine's page. */
+  /** An XState app streams in from another port, or without any page; never from another machine's page. */
   refusesSocket({ headers: { host, origin } }: IncomingMessage): Refusal | null {
     if (!this.#visitors.knows(hostnameOf(host))) return 'host'
     if (origin === undefined) return null
@@ -51,6 +54,6 @@ export class Guard {
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
 
-/** Compares in constant time whatever the lengths. */
+/** Compares in constant time, for any lengths. */
 export const isToken = (given: string | undefined, token: string): boolean =>
   given !== undefined && timingSafeEqual(digest(given), digest(`Bearer ${token}`))

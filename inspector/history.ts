@@ -1,4 +1,6 @@
-/** Questions about the past, answered from the journal alone: live or recorded, the same way. */
+/**
+ * Answers questions about the past from the journal alone, in the same way for live and recorded journals.
+ */
 import { Data } from 'effect'
 import { encodeScope } from '../machines/snapshot/codec.ts'
 import { explainFrom } from '../src/host/explain.ts'
@@ -17,7 +19,7 @@ import type {
 
 export type ReadableJournal = Pick<Journal, 'read' | 'checkpoints'>
 
-/** The state was asked for at a moment that retention has dropped. */
+/** The requested state lies before the entries that retention has kept. */
 export class HistoryDropped extends Data.TaggedError('HistoryDropped')<{ readonly message: string }> {
   constructor(scope: string, position: number) {
     super({ message: `history of ${scope} at entry ${position} is no longer kept; ask for a later moment` })
@@ -31,11 +33,11 @@ interface Extent {
   count: number
   lastPosition: number
   lastAt: number
-  /** Position of the entry before every `markEvery`-th one of the scope. */
+  /** Position before every `markEvery`-th entry of the scope. */
   readonly marks: number[]
 }
 
-/** A moment: after the entry at `position`, or after everything up to `at`, epoch milliseconds. */
+/** A moment: after the entry at `position`, or after all entries up to `at`, epoch milliseconds. */
 export type Moment = { readonly position: number } | { readonly at: number }
 
 export class History {
@@ -44,7 +46,9 @@ export class History {
   readonly #extents = new Map<string, Extent>()
   #indexedThrough = 0
   #newestAt = 0
-  /** Below this, entries may be missing on purpose: only a checkpoint above it can be replayed from. */
+  /**
+   * Below this position, entries may be missing on purpose. Only a checkpoint above it can start a replay.
+   */
   #gapThrough = 0
   #indexing: Promise<void> = Promise.resolve()
 
@@ -60,18 +64,18 @@ export class History {
     return [...new Set([...this.#extents.keys(), ...checkpoints.map(({ scope }) => scope)])].sort()
   }
 
-  /** Of the newest entry; 0 in an empty journal. */
+  /** Position of the newest entry; 0 in an empty journal. */
   async lastPosition(): Promise<number> {
     await this.#index()
     return this.#indexedThrough
   }
 
-  /** Time of the newest entry that was looked at, of any scope, epoch milliseconds; 0 before the first. */
+  /** Time of the newest indexed entry of any scope, epoch milliseconds; 0 before the first. */
   get newestAt(): number {
     return this.#newestAt
   }
 
-  /** Entries in order, at most `limit`; those of one scope when it is named. */
+  /** Entries in order, at most `limit`; only those of one scope when it is named. */
   async entries(query: {
     readonly scope?: string
     readonly after: number
@@ -92,7 +96,7 @@ export class History {
     return { entries, through, done: true }
   }
 
-  /** The scope at a moment, as a replay gives it. Rejects with `HistoryDropped`. */
+  /** The scope at a moment, by replay. Rejects with `HistoryDropped`. */
   async stateAt(scope: string, moment: Moment): Promise<StateAnswer> {
     const replayed = await this.#replay(scope, moment)
     const context = replayed.context
@@ -118,7 +122,9 @@ export class History {
     return rows
   }
 
-  /** Where to begin so that about `limit` entries of the scope follow, those before `before` only. */
+  /**
+   * A position after which about `limit` entries of the scope follow. Counts only entries before `before`.
+   */
   async window(scope: string, limit: number, before = Number.POSITIVE_INFINITY): Promise<HistoryAnswer> {
     await this.#index()
     const extent = this.#extents.get(scope)
@@ -134,14 +140,14 @@ export class History {
     return { base, earlier: extent?.count ?? 0, later: 0 }
   }
 
-  /** Why a call waits or what became of it, in the words of `rightofway explain`; null when nobody knows it. */
+  /** Why a call waits or how it ended, in the words of `rightofway explain`; null when no entry names it. */
   explain(
     callId: string,
     { nowMs, untilAt }: { readonly nowMs: number; readonly untilAt?: number },
   ): Promise<ExplainAnswer | null> {
     const read: Journal['read'] = (query) =>
       this.#journal.read(untilAt === undefined ? query : { ...query, untilAt })
-    // It reads, and nothing else.
+    // The state comes from a replay and writes no entry.
     const stateOf = async (scope: string) => (await this.#replay(scope, { at: nowMs })).context
     return explainFrom({ read }, this.#path, callId, { stateOf, nowMs })
   }
@@ -183,7 +189,7 @@ export class History {
     }
   }
 
-  /** Takes in what was written since the last look. One look at a time. */
+  /** Reads the entries that were written since the last look. One look at a time. */
   #index(): Promise<void> {
     this.#indexing = this.#indexing.catch(() => {}).then(() => this.#readOn())
     return this.#indexing

@@ -1,6 +1,6 @@
 /**
- * From what a host observed to frames. Every field is copied by name, so that nothing else can ever
- * be in a frame, whatever an event came with.
+ * Turns a host's observations into frames. Every field is copied by name, so that no other field of an event
+ * can reach a frame.
  */
 import {
   type Call,
@@ -28,7 +28,7 @@ const projectCall = (call: Call): Call => ({
 
 const factNames = ['currentLimit', 'nextLimit', 'limit', 'used', 'requested', 'actual'] as const
 
-/** The facts' unit is left out: it is the provider's own word. */
+/** The `unit` of the facts is left out: its text is the provider's. */
 const projectEvidence = ({ kind, scope, retryAfterMs, retryable, facts }: Evidence): Evidence => ({
   kind,
   scope,
@@ -46,7 +46,7 @@ const projectReading = ({ dimension, limit, remaining, resetAtMs }: LimitReading
   resetAtMs,
 })
 
-/** Numbers, flags and words of closed sets, by the names that this version knows. */
+/** Copies numbers, flags and words of closed sets, by the names that this version knows. */
 const namesOf = <A extends object>(known: A) =>
   Object.keys(known) as unknown as ReadonlyArray<keyof A & string>
 const policyNames = namesOf(defaultPolicy)
@@ -137,7 +137,7 @@ const projectDecision = ({
   ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
 })
 
-/** What a host observed, or a journal kept, as a frame; null when its event is unknown. */
+/** An observation of a host, or an entry of a journal, as a frame; null when its event is unknown. */
 export const entryFrame = (entry: EntryFrame): EntryFrame | null => {
   const event = projectEvent(entry.event)
   if (event === null) return null

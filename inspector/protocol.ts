@@ -1,13 +1,13 @@
 /**
- * What travels from a host to a page: JSON frames of ids, names, counts, times, verdicts and
- * reasons (`projection.ts` copies every field by name). Pure: the page imports it as well.
+ * The messages from a host to a page: JSON frames of ids, names, counts, times, verdicts and reasons
+ * (`projection.ts` copies every field by name). Pure: the page imports it as well.
  */
 import type { Decision, ScopeEvent } from '../machines/index.ts'
 import type { EncodedScope } from '../machines/snapshot/encoded.ts'
 import type { ScopeFacts } from '../src/host/status.ts'
 import type { Chart } from './chart.ts'
 
-/** One journal entry: an event of one scope and what it decided. Its time is the event's. */
+/** One journal entry: an event of one scope and its decisions. Its time is the event's. */
 export interface EntryFrame {
   readonly scope: string
   /** Place in the journal. */
@@ -16,9 +16,9 @@ export interface EntryFrame {
   readonly decisions: ReadonlyArray<Decision>
 }
 
-/** One scope in the overview: `statusAt` says how it stands at a moment. */
+/** One scope in the overview: `statusAt` gives its status at a moment. */
 export interface ScopeRow {
-  /** Of its newest entry; 0 before the first. */
+  /** Position of the scope's newest entry; 0 before the first. */
   readonly position: number
   readonly facts: ScopeFacts
 }
@@ -33,14 +33,14 @@ export type ActorFrame =
       readonly name: string
       readonly status: string
       readonly value: StateValue | null
-      /** Its statechart; null when it is not a machine. */
+      /** The actor's statechart; null when it is not a machine. */
       readonly chart: Chart | null
     }
   | {
       readonly kind: 'event'
       readonly at: number
       readonly sessionId: string
-      /** Who sent it; null when it came from outside the system. */
+      /** The sender's id; null when the event came from outside the system. */
       readonly sourceId: string | null
       readonly eventType: string
     }
@@ -55,7 +55,7 @@ export type ActorFrame =
 
 export type StateValue = string | { readonly [key: string]: StateValue }
 
-/** What a page is sent while it listens. */
+/** The frames that a page gets while it listens. */
 export type Frame =
   | {
       readonly kind: 'hello'
@@ -63,19 +63,25 @@ export type Frame =
       readonly live: boolean
       readonly actions: boolean
     }
-  /** The host's clock, epoch milliseconds, now and then: a page reckons ages by it and not by its own. */
+  /**
+   * The host's clock, epoch milliseconds, sent at intervals. The page computes ages by it, not by its own
+   * clock.
+   */
   | { readonly kind: 'clock'; readonly nowMs: number }
   | { readonly kind: 'entries'; readonly entries: ReadonlyArray<EntryFrame> }
   | { readonly kind: 'scopes'; readonly rows: ReadonlyArray<ScopeRow> }
   | { readonly kind: 'actors'; readonly actors: ReadonlyArray<ActorFrame> }
-  /** This viewer was too slow for so many frames; the journal still has the entries among them. */
+  /** This viewer was too slow and lost `count` frames; the journal still has the entries among them. */
   | { readonly kind: 'dropped'; readonly count: number; readonly total: number }
 
 /** Answer of `/api/scopes`. */
 export interface ScopesAnswer {
   readonly live: boolean
   readonly actions: boolean
-  /** Epoch milliseconds by the host's clock, or the moment that was asked for; of a file that nobody writes the time of its newest entry. */
+  /**
+   * Epoch milliseconds: the host's clock, or the requested moment. For a file without a writer: the time of
+   * its newest entry.
+   */
   readonly now: number
   readonly scopes: ReadonlyArray<ScopeRow>
 }
@@ -88,16 +94,16 @@ export interface EntriesAnswer {
   readonly done: boolean
 }
 
-/** Answer of `/api/state`: the scope as a replay up to `position` gives it. */
+/** Answer of `/api/state`: the scope after a replay up to `position`. */
 export interface StateAnswer {
   readonly scope: string
   readonly position: number
   readonly at: number
-  /** Null when nothing of the scope had happened yet. */
+  /** Null before the first entry of the scope. */
   readonly snapshot: EncodedScope | null
 }
 
-/** Answer of `/api/history`: where to begin so that about `limit` entries of a scope follow. */
+/** Answer of `/api/history`: a base after which about `limit` entries of a scope follow. */
 export interface HistoryAnswer {
   readonly base: StateAnswer
   /** Entries of the scope before `base` that the journal still has. */

@@ -1,6 +1,7 @@
 /**
- * The inspector's server: the built page, the live feed, questions to the journal. Read-only unless
- * `allowActions` and a token say otherwise. It answers only names of this machine and asks nobody.
+ * The inspector's server: the built page, the live feed, and answers from the journal. It is read-only
+ * without `allowActions` and a token. It answers only for names of this machine and sends no request to any
+ * other.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -22,27 +23,30 @@ export { type StatelyStream, streamToStately } from './stately.ts'
 export interface InspectorOptions {
   /** Lets an operator release waits, promote calls and change policies. Needs `token`. Default false. */
   readonly allowActions?: boolean
-  /** What an operator's page must know to act. */
+  /** The token that an operator's page must send to act. */
   readonly token?: string
-  /** Host names, without port, that are answered beside those of this machine. Default none. */
+  /** Host names, without port, that are allowed in addition to those of this machine. Default none. */
   readonly allowedHosts?: ReadonlyArray<string>
-  /** Folder of the built page. Default: where `npm run build:inspector` puts it. */
+  /** Folder of the built page. Default: the folder that `npm run build:inspector` writes. */
   readonly pageFolder?: string
-  /** Observations that a slow viewer may fall behind by before it loses the oldest. Default 8,192. */
+  /** The most observations that a slow viewer may fall behind before it loses the oldest. Default 8,192. */
   readonly ringSize?: number
 }
 
-/** To be mounted in a server under a prefix. */
+/** An inspector that a server mounts under a prefix. */
 export interface Inspector {
-  /** Answers a request; `path` is its path and query without the prefix. False when it has no answer. */
+  /**
+   * Answers a request; `path` is its path and query without the prefix. False when the inspector has no
+   * answer for it.
+   */
   readonly handle: (request: IncomingMessage, response: ServerResponse, path: string) => boolean
-  /** Takes a connection over when it is for the inspector: an XState app that streams in. */
+  /** Takes a connection over if it is for the inspector: an XState app that streams in. */
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer, path?: string) => boolean
-  /** Pages that listen now, and frames that slow ones lost so far. */
+  /** Number of listening pages, and of frames that slow pages lost so far. */
   readonly viewers: () => { readonly count: number; readonly dropped: number }
   /** Faults of its own so far: requests, connections and messages that it failed on. */
   readonly faults: () => number
-  /** Ends the feeds; the host goes on. */
+  /** Ends the feeds; the host runs on. */
   readonly close: () => void
 }
 
@@ -153,7 +157,7 @@ class Desk implements Inspector {
     response.end(JSON.stringify(body))
   }
 
-  /** The page's own addresses are relative, so it must be opened as a folder. */
+  /** The page's own addresses are relative, so its address must end with a slash. */
   #redirect(request: IncomingMessage, response: ServerResponse): void {
     const [pathname = '', query] = (request.url ?? '').split('?', 2)
     const folder = pathname.split('/').at(-1) ?? ''
@@ -217,18 +221,21 @@ const badTarget = { status: 400, body: { error: 'the target of the request names
 const refused = (refusal: Refusal): Answer => ({ status: 403, body: { error: refusals[refusal] } })
 
 export interface AttachOptions extends InspectorOptions {
-  /** On the loopback interface; 0, the default, takes a free one. */
+  /** Port on the loopback interface; 0, the default, takes a free one. */
   readonly port?: number
 }
 
 export interface AttachedInspector {
-  /** Where to open it, for example `http://127.0.0.1:4518/`. */
+  /** The page's address, for example `http://127.0.0.1:4518/`. */
   readonly url: string
   readonly inspector: Inspector
   readonly close: () => Promise<void>
 }
 
-/** Opens an inspector for a host in this process, which it does not keep alive. Rejects when the port is taken. */
+/**
+ * Opens an inspector for a host in this process. It does not keep the process alive. Rejects when the port is
+ * taken.
+ */
 export const attachInspector = async (
   host: LaneHost,
   options: AttachOptions = {},
@@ -238,7 +245,7 @@ export const attachInspector = async (
   return attached
 }
 
-/** Opens an inspector for a journal file. Rejects when there is none, or it cannot be read. */
+/** Opens an inspector for a journal file. Rejects when the file is missing or unreadable. */
 export const inspectJournal = async (
   path: string,
   options: Omit<AttachOptions, 'allowActions' | 'token'> = {},

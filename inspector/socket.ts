@@ -1,4 +1,6 @@
-/** Where XState apps stream in: `createWebSocketInspector({ url: 'ws://localhost:4518/inspector/xstate' })`. */
+/**
+ * XState apps stream in here: `createWebSocketInspector({ url: 'ws://localhost:4518/inspector/xstate' })`.
+ */
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
@@ -6,12 +8,12 @@ import { type EntranceGuard, refuseUpgrade } from '../src/gateway/entrance/guard
 import type { ActorFrame } from './protocol.ts'
 import { actorFrame } from './stately.ts'
 
-/** A definition comes with its actor; a context may be large, and is thrown away. */
+/** A message may hold a large context, which is dropped; an actor's definition comes with it. */
 const maxMessageBytes = 2 * 1024 * 1024
 const maxApps = 32
 /** Close code for a message that could not be taken (RFC 6455 section 7.4.1: not of the kind that was promised). */
 const badMessage = 1007
-/** Actors that a page which opens later is told of. */
+/** The most actors that are kept for pages that open later. */
 const maxActors = 1_000
 
 export class AppSocket {
@@ -27,7 +29,7 @@ export class AppSocket {
     this.#entrance = entrance
   }
 
-  /** The newest of what is known of every actor. */
+  /** The newest frame of every actor. */
   get actors(): ReadonlyArray<ActorFrame> {
     return [...this.#actors.values()]
   }

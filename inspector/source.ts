@@ -1,4 +1,4 @@
-/** What the inspector looks at: a host that runs, or a file that was recorded. */
+/** The two sources of the inspector: a running host, or a recorded file. */
 import { parsePolicy } from '../machines/index.ts'
 import { explainCall } from '../src/host/explain.ts'
 import type { LaneHost } from '../src/host/host.ts'
@@ -8,11 +8,11 @@ import { openSqliteReader } from '../src/journal/reader.ts'
 import { History } from './history.ts'
 import type { EntryFrame, ExplainAnswer, ScopeRow } from './protocol.ts'
 
-/** What an operator may do, when it is allowed. Each answers whether the scope is known. */
+/** The actions of an operator, where they are allowed. Each returns whether the scope is known. */
 export interface Actions {
   /** Ends the waits that a provider imposed on the scope. */
   readonly releaseWait: (scope: string) => boolean
-  /** Puts some fields of the policy in force. Throws `InvalidInput`. */
+  /** Replaces some fields of the policy. Throws `InvalidInput`. */
   readonly changePolicy: (scope: string, changes: object) => boolean
   /** Lets a waiting call through as if a primary depended on it. */
   readonly promote: (scope: string, callId: string) => boolean
@@ -21,15 +21,15 @@ export interface Actions {
 export interface InspectorSource {
   readonly live: boolean
   readonly history: History
-  /** The host's time, epoch milliseconds; of a file that nobody writes that of its newest entry. */
+  /** The host's time, epoch milliseconds. For a file without a writer: the time of its newest entry. */
   readonly now: () => number
-  /** Rows as they are now; of all scopes when none are named. */
+  /** The present rows; of all scopes when none are named. */
   readonly rows: (scopes?: ReadonlySet<string>) => Promise<ReadonlyArray<ScopeRow>>
-  /** The same at once, where that is possible: for the live feed. */
+  /** The present rows without waiting, where the source can give them: for the live feed. */
   readonly rowsNow: (scopes: ReadonlySet<string>) => ReadonlyArray<ScopeRow>
-  /** Why a call waits now, or what became of it; null when nobody knows it. */
+  /** Why a call waits now, or how it ended; null when no entry names it. */
   readonly explain: (callId: string) => Promise<ExplainAnswer | null>
-  /** Every entry from now on. Answers how to stop. */
+  /** Reports every entry from now on. Returns a function that stops the reports. */
   readonly observe: (observer: (entry: EntryFrame) => void) => () => void
   readonly actions: Actions | null
   readonly close: () => void
@@ -66,8 +66,8 @@ export const hostSource = (host: LaneHost): InspectorSource => {
 }
 
 /**
- * A journal file, also beside the host that writes it; never writes. Rejects as `openSqliteReader`
- * does: with `JournalTooNew`, `JournalCorrupt`, or `JournalUnavailable` when there is none at `path`.
+ * A journal file, also while a host writes it; never writes. Rejects as `openSqliteReader` does: with
+ * `JournalTooNew`, `JournalCorrupt`, or `JournalUnavailable` when there is no journal at `path`.
  */
 export const journalSource = async (path: string): Promise<InspectorSource> => {
   const reader = await openSqliteReader(path)
@@ -95,7 +95,7 @@ export const journalSource = async (path: string): Promise<InspectorSource> => {
 const tailEveryMs = 1_000
 const tailBatch = 2_000
 
-/** Another process may be writing the file: what it adds is looked for now and then. */
+/** Another process may be writing the file, so new entries are looked for at intervals. */
 const tail = (history: History, observer: (entry: EntryFrame) => void): (() => void) => {
   let after: number | null = null
   let busy = false
@@ -111,7 +111,7 @@ const tail = (history: History, observer: (entry: EntryFrame) => void): (() => v
   const timer = setInterval(() => {
     if (busy) return
     busy = true
-    // A reader that is closed meanwhile, or damage, shows in the page's own questions.
+    // A reader that was closed meanwhile, or damage, shows in the page's own requests.
     look()
       .catch(() => {})
       .finally(() => {

@@ -1,7 +1,6 @@
 /**
- * The inspection protocol of `@xstate/inspect`, both ways: what any XState 5 actor streams in
- * becomes frames, and the scopes of a host stream out to Stately's inspector, or to any receiver of
- * that protocol.
+ * The inspection protocol of `@xstate/inspect`, both ways. Events that any XState 5 actor streams in become
+ * frames. The scopes of a host stream out to Stately's inspector, or to any receiver of that protocol.
  */
 
 import { createInspector, type StatelyInspectionEvent } from '@xstate/inspect'
@@ -23,7 +22,7 @@ const maxDepth = 12
 const nameOf = (value: unknown): string | null =>
   typeof value === 'string' && value !== '' ? value.slice(0, maxNameLength) : null
 
-/** Names of states only; null for the snapshot of something that is no machine. */
+/** Names of states only; null for a snapshot that is not a machine's. */
 const stateValueOf = (value: unknown, depth = 0): StateValue | null => {
   if (typeof value === 'string') return value.slice(0, maxNameLength)
   if (!isObject(value) || Array.isArray(value) || depth > maxDepth) return null
@@ -46,7 +45,7 @@ const definitionOf = (definition: unknown): unknown => {
   }
 }
 
-/** One inspection event, as it came over the wire, as a frame; null when it is none. */
+/** One inspection event from the wire as a frame; null when the message is not an inspection event. */
 export const actorFrame = (message: unknown, receivedAtMs: number): ActorFrame | null => {
   if (!isObject(message)) return null
   const sessionId = nameOf(message['sessionId'])
@@ -73,7 +72,7 @@ export const actorFrame = (message: unknown, receivedAtMs: number): ActorFrame |
   }
 }
 
-/** The part of a scope's context that a foreign inspector is shown: numbers and names. */
+/** The part of a scope's context that a foreign inspector may see: numbers and names. */
 const summaryOf = (context: ScopeContext) => ({
   scope: context.scope,
   at: context.at,
@@ -84,7 +83,7 @@ const summaryOf = (context: ScopeContext) => ({
   recentInputTokens: sentInMinute(context.belief.charges, context.at),
 })
 
-/** What `createWebSocketInspector` and its siblings return, as far as it is used here. */
+/** The used part of the object that `createWebSocketInspector` and its siblings return. */
 export type StatelyInspector = Pick<
   ReturnType<typeof createInspector>,
   'actor' | 'event' | 'snapshot' | 'stop'
@@ -97,9 +96,9 @@ export interface StatelyStream {
 }
 
 /**
- * Streams every scope of a host to a receiver of the inspection protocol: the address of one
- * (`ws://localhost:8080`, as `createInspectorServer` of `@xstate/inspect/server` opens), or an
- * inspector that you made (`createWebSocketInspector({ url })`). The host never waits for it.
+ * Streams every scope of a host to a receiver of the inspection protocol. `to` is the receiver's address
+ * (`ws://localhost:8080`, as `createInspectorServer` of `@xstate/inspect/server` opens), or an inspector that
+ * you made (`createWebSocketInspector({ url })`). The host never waits for the receiver.
  */
 export const streamToStately = (host: LaneHost, to: string | StatelyInspector): StatelyStream => {
   const socket = typeof to === 'string' ? new BoundedSocket(to) : null
@@ -139,13 +138,13 @@ export const streamToStately = (host: LaneHost, to: string | StatelyInspector): 
   }
 }
 
-/** Unsent bytes above which messages are dropped rather than kept. */
+/** Above this number of unsent bytes, messages are dropped. */
 const maxBufferedBytes = 4 * 1024 * 1024
 /** Messages kept while the receiver is away. */
 const maxDeferred = 1_000
 const reconnectMs = 2_000
 
-/** An adapter of `createInspector` that never keeps more than it may, and comes back when its receiver does. */
+/** An adapter of `createInspector` with a bounded buffer. It reconnects when its receiver comes back. */
 class BoundedSocket {
   readonly #url: string
   #socket: WebSocket | null = null

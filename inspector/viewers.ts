@@ -1,13 +1,13 @@
 /**
- * Many viewers, one ring. A scope pays one array write per observation, whoever looks: frames are
- * made on a timer, once for all viewers that stand at the same place, and a viewer that falls
- * behind by more than the ring loses the oldest, is told how many, and can ask the journal.
+ * Many viewers, one ring. An observation costs a scope one array write, for any number of viewers. A timer
+ * makes the frames once for all viewers at the same place. A viewer that falls behind by more than the ring
+ * loses the oldest frames, is told how many, and can ask the journal.
  */
 
 import { entryFrame } from './projection.ts'
 import type { ActorFrame, EntryFrame, Frame, ScopeRow } from './protocol.ts'
 
-/** Where a viewer's frames go. */
+/** The channel for a viewer's frames. */
 export interface ViewerPort {
   /** False: do not send more before `resume` is called. */
   readonly write: (text: string) => boolean
@@ -22,7 +22,7 @@ export interface Viewer {
 export interface ViewersOptions {
   /** Rows of these scopes as they are now. */
   readonly rows: (scopes: ReadonlySet<string>) => ReadonlyArray<ScopeRow>
-  /** Observations that a viewer may fall behind by. */
+  /** The most observations that a viewer may fall behind. */
   readonly ringSize?: number
   readonly flushMs?: number
   readonly rowsMs?: number
@@ -38,7 +38,7 @@ interface Seat {
   dropped: number
 }
 
-/** Items in one message at most. */
+/** The most items in one message. */
 const batchSize = 2_000
 
 export const sseText = (frame: Frame): string => `data: ${JSON.stringify(frame)}\n\n`
@@ -72,7 +72,7 @@ export class Viewers {
     return this.#droppedTotal
   }
 
-  /** An observation of a scope. O(1), and nothing at all while nobody looks. */
+  /** Takes an observation of a scope. O(1), and no work at all without viewers. */
   entry(entry: EntryFrame): void {
     if (this.#seats.size === 0) return
     this.#changed.add(entry.scope)
@@ -83,7 +83,7 @@ export class Viewers {
     if (this.#seats.size > 0) this.#push({ actor })
   }
 
-  /** A viewer that hears of everything from now on. */
+  /** Adds a viewer that gets everything from now on. */
   join(port: ViewerPort, hello: ReadonlyArray<Frame>): Viewer {
     const seat: Seat = { port, next: this.#head, blocked: false, dropped: 0 }
     this.#seats.add(seat)
@@ -129,7 +129,7 @@ export class Viewers {
 
   #flush(): void {
     const rows = this.#rowsText()
-    // Viewers that stand at the same place get the same bytes, made once.
+    // Viewers at the same place share the same bytes, made once.
     const texts = new Map<number, { readonly text: string; readonly next: number }>()
     let isBehind = false
     for (const seat of this.#seats) {
@@ -170,7 +170,7 @@ export class Viewers {
     return { text, next }
   }
 
-  /** A row costs time in the waiting calls, so it is made now and then, not for every flush. */
+  /** A row costs time for each waiting call, so rows are made at intervals and not for every flush. */
   #rowsText(): string {
     const now = performance.now()
     if (this.#changed.size === 0 || now - this.#rowsAt < this.#rowsMs) return ''

@@ -4,23 +4,31 @@ import { maxEpochMs } from '../machines/index.ts'
 export interface Clock {
   /** Epoch milliseconds, whole. */
   now(): number
-  /** Calls `fn` once, `ms` milliseconds from now; the answer cancels it. Never keeps the process alive. */
+  /**
+   * Calls `fn` once, `ms` milliseconds from now. Returns a function that cancels it. Never keeps the process
+   * alive.
+   */
   after(ms: number, fn: () => void): () => void
   /**
-   * Milliseconds since any moment, by a clock that nobody sets; it may stand still while the machine
-   * sleeps. Absent where `now` itself is such a clock.
+   * Milliseconds since any moment, by a clock that is never set; it may stand still while the machine sleeps.
+   * Absent when `now` itself is such a clock.
    */
   elapsed?(): number
   /** The epoch milliseconds that this clock shows when the machine's shows `epochMs`. Absent where they are one clock. */
   fromMachine?(epochMs: number): number
-  /** Keeps the process alive until the answer is called. Absent where time does not pass by itself. */
+  /**
+   * Keeps the process alive until the returned function is called. Absent when time does not pass by itself.
+   */
   hold?(): () => void
 }
 
 /** Longest timer that Node keeps; a longer one would fire at once. */
 export const longestTimerMs = 2_147_483_647
 
-/** Ref'd while somebody holds the process. One timer for all: to make one for each call costs more than to ref it. */
+/**
+ * Ref'd while the process is held. All holders share one timer: a new timer for each call costs more than the
+ * ref.
+ */
 const holding = { timer: null as NodeJS.Timeout | null, holders: 0 }
 
 const hold = (): (() => void) => {
@@ -101,20 +109,20 @@ export class ManualClock implements Clock {
     return true
   }
 
-  /** Moves by `ms`, firing what falls due on the way. */
+  /** Moves by `ms` and fires the timers that fall due on the way. */
   advance(ms: number): void {
     const end = this.#now + ms
     for (let at = this.nextAt(); at !== null && at <= end; at = this.nextAt()) this.step()
     this.#now = end
   }
 
-  /** Sets the time without firing anything, as a machine's clock does when it is adjusted or the machine slept. */
+  /** Sets the time without firing timers, as when a machine's clock is adjusted or the machine slept. */
   jump(toMs: number): void {
     this.#now = toMs
   }
 }
 
-/** A clock that is moved gently, or read in whole milliseconds, is not taken for one that was set. */
+/** Smaller differences are normal when a clock is adjusted slowly, or read in whole milliseconds. */
 const noticedMs = 50
 
 /** A given clock may show fractions, or nothing at all: then the time is the last that it showed. */
@@ -133,8 +141,8 @@ const wholeClock = (clock: Clock): Clock => {
 }
 
 /**
- * A clock that never goes back: where the machine's clock is set back, it goes on from where it
- * was, by the time that has really passed. Where it is set forward, or the machine has slept, it
+ * A clock that never goes back. When the machine's clock is set back, this clock continues from its last time
+ * with the time that really passed. When the machine's clock is set forward, or the machine slept, this clock
  * follows. `notBeforeMs` is the newest time already written down.
  */
 export const steadyClock = (machine: Clock, notBeforeMs = 0): Clock => {
@@ -146,7 +154,8 @@ export const steadyClock = (machine: Clock, notBeforeMs = 0): Clock => {
   const steady: Clock & { fromMachine(epochMs: number): number } = {
     now: () => {
       const nowMs = clock.now()
-      // Most events share their millisecond with another; what was set in it is noticed in the next.
+      // Most events share their millisecond with another. A change of the clock within one millisecond is
+      // noticed in the next.
       if (nowMs === lastMs) return nowMs + offsetMs
       const elapsedMs = elapsed()
       const shownMs = nowMs - lastMs
@@ -159,7 +168,7 @@ export const steadyClock = (machine: Clock, notBeforeMs = 0): Clock => {
     after: (ms, fn) => clock.after(ms, fn),
     hold: () => clock.hold?.() ?? (() => {}),
     fromMachine: (epochMs) => {
-      // What was set since the last look is noticed first.
+      // A change of the clock since the last look is noticed first.
       steady.now()
       return epochMs + offsetMs
     },

@@ -1,10 +1,10 @@
 import react from '@vitejs/plugin-react'
 import { defineConfig } from 'vite'
 
-/** The page goes where both the sources' server and the built one look for it. */
+/** The page is built into the folder where both servers look for it, from the sources and from the build. */
 export default defineConfig({
   root: import.meta.dirname,
-  // Relative addresses: it is mounted under a prefix that is not known here.
+  // Relative addresses: the page is mounted under a prefix that is unknown at build time.
   base: './',
   resolve: { conditions: ['source', 'module', 'browser', 'production', 'default'] },
   plugins: [react()],

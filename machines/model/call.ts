@@ -5,7 +5,10 @@ import { decodeOrThrow, integer, text } from './invalid.ts'
 export const priorityClasses = ['interactive', 'orchestration', 'hydration', 'background_ingestion'] as const
 export type PriorityClass = (typeof priorityClasses)[number]
 
-/** Lower rank goes first. Hydration (loading the toolset) ranks with orchestration: nothing can orchestrate before it. */
+/**
+ * Lower rank goes first. Hydration loads the toolset; orchestration cannot start before it, so both have one
+ * rank.
+ */
 export const priorityRanks: Readonly<Record<PriorityClass, number>> = {
   interactive: 0,
   orchestration: 1,
@@ -13,7 +16,7 @@ export const priorityRanks: Readonly<Record<PriorityClass, number>> = {
   background_ingestion: 3,
 }
 
-/** What an untagged call counts as. */
+/** The class of an untagged call. */
 export const untaggedClass: PriorityClass = 'orchestration'
 
 export const lanes = ['primary', 'auxiliary'] as const
@@ -23,7 +26,9 @@ export type Lane = (typeof lanes)[number]
 export const laneOfClass = (priorityClass: PriorityClass): Lane =>
   priorityClass === 'background_ingestion' ? 'auxiliary' : 'primary'
 
-/** Largest token count that any field takes: far above every model's window, far below lost precision in sums. */
+/**
+ * Largest token count of any field: far above every model's window, far below the loss of precision in sums.
+ */
 export const maxTokens = 1_000_000_000
 
 /** Latest epoch milliseconds that a `Date` can hold. */
@@ -40,11 +45,16 @@ export const CallSchema = Schema.Struct({
   inputTokens: integer(0, maxTokens),
   /** Estimated output tokens; 0 when unknown. */
   outputTokens: integer(0, maxTokens),
-  /** Epoch milliseconds after which nobody wants the answer, waiting or running. */
+  /**
+   * Epoch milliseconds. The caller does not want the answer after this time, whether the call waits or runs.
+   */
   deadlineAt: Schema.NullOr(integer(0, maxEpochMs)),
-  /** Calls that this one's caller waits for: they are let through a closed gate. */
+  /** Ids of calls that the caller of this call waits for. These calls pass a closed gate. */
   dependsOn: Schema.Array(text(1, 256)),
-  /** The call in whose permit this one was made, if any: it may borrow that permit's place. */
+  /**
+   * Id of the call in whose permit this call was made; null when there is none. This call may borrow that
+   * permit's place.
+   */
   parentId: Schema.NullOr(text(1, 256)),
 })
 
@@ -58,7 +68,10 @@ const isText = (value: unknown): value is string =>
 const isCount = (value: unknown, maximum: number): boolean =>
   Number.isInteger(value) && (value as number) >= 0 && (value as number) <= maximum
 
-/** The same question as `CallSchema`, asked a hundred times faster; the schema then explains what is wrong. */
+/**
+ * Accepts the same values as `CallSchema`, a hundred times faster. When it refuses one, the schema names the
+ * fault.
+ */
 export const isCall = (call: Call): boolean =>
   typeof call === 'object' &&
   call !== null &&

@@ -6,17 +6,20 @@ export type GrantReason =
   | 'primary'
   /** The backlog, at the metered pace. */
   | 'drain'
-  /** Deferred for longer than `maxDeferralMs`: its quantum comes before the next primary. */
+  /** An auxiliary was deferred for longer than `maxDeferralMs`: its quantum comes before the next primary. */
   | 'fairness'
   /** A primary waits for its result, or an operator promoted it. */
   | 'dependency'
-  /** Made inside the permit of a running call, whose place it borrows. */
+  /** The call was made inside the permit of a running call and borrows its place. */
   | 'nested'
-  /** The one call after a hold for an exhausted quota: it finds out whether there is some again, and the rest wait for it. */
+  /**
+   * The one call after a hold for an exhausted quota. It finds out whether the quota is back; all other calls
+   * wait for it.
+   */
   | 'probe'
   /** Lets the ceiling grow for a primary that does not fit yet. */
   | 'warm-up'
-  /** Runs, and is paid back, before the primary's predicted start. */
+  /** Runs and has its tokens replenished before the primary's predicted start. */
   | 'backfill'
 
 /** Why a call waits. */
@@ -54,15 +57,15 @@ export type RejectReason =
   | 'outcome-unknown'
   | ShedReason
 
-/** Why a scope that sheds (`policy.qos`) turned a call away, in the order in which they are looked for. */
+/** Why a scope that sheds (`policy.qos`) turned a call away. The checks run in this order. */
 export type ShedReason =
-  /** Its principal has as many live calls as one may have. */
+  /** The principal has reached its limit of live calls. */
   | 'principal-quota'
-  /** The places left are kept for higher classes. */
+  /** The free places are kept for higher classes. */
   | 'class-ceiling'
-  /** Places are scarce, and its principal has its share of them. */
+  /** Places are scarce, and the principal already has its share of them. */
   | 'fair-share'
-  /** Its principal sends calls of its class faster than they are let in. */
+  /** The principal sends calls of this class faster than its bucket refills. */
   | 'bucket-empty'
 
 export type ExpireReason = 'deadline' | 'pending-timeout' | 'active-timeout' | 'unclaimed' | 'abandoned'
@@ -80,7 +83,7 @@ export type ScopeState =
   | 'auxiliaryDraining'
   | 'settled'
 
-/** What was decided about one call. Data, never prose; text is made where it is shown. */
+/** One decision about one call. It is data and holds no prose: text is made where it is shown. */
 export interface Decision {
   readonly callId: string
   readonly verdict: Verdict
@@ -88,15 +91,18 @@ export interface Decision {
   /** Epoch milliseconds. */
   readonly at: number
   readonly state: ScopeState
-  /** When the decision is looked at again at the latest; absent or null when only an event can change it. */
+  /**
+   * The latest time at which the decision is looked at again. Absent or null when only an event can change
+   * it.
+   */
   readonly wakeAt?: number | null
-  /** Of a grant whose owner sends at once: from now on the provider may have the call. */
+  /** On a grant whose owner sends at once: from now on the provider may have the call. */
   readonly dispatched?: boolean
-  /** Of a call that was shed: after how long the same call may do better, milliseconds. */
+  /** On a call that was shed: milliseconds after which the same call may succeed. */
   readonly retryAfterMs?: number
 }
 
-/** What an episode (first pending primary to `settled`) amounted to. */
+/** The totals of an episode, which lasts from the first pending primary to `settled`. */
 export interface EpisodeSummary {
   readonly startedAt: number
   readonly endedAt: number

@@ -1,7 +1,6 @@
 /**
- * The door of the scope: an event is looked at before it touches anything, for one `at` that is no
- * number would poison every deadline after it. The check is a few comparisons; where one says no,
- * a schema is asked what is wrong.
+ * Checks every event before it changes a scope: one event whose `at` is not a number would corrupt all later
+ * deadlines. The check is a few comparisons. When a comparison fails, a schema names the fault.
  */
 import { Schema } from 'effect'
 import { CallSchema, isCall, maxEpochMs, maxTokens, type Usage } from './call.ts'
@@ -70,7 +69,7 @@ const name = Schema.String
 const bare = Schema.Struct({ type: name, at })
 const ofCall = Schema.Struct({ type: name, at, callId: name })
 
-/** What each fact looks like; where a fact is not known, its type is what is wrong. */
+/** The schema of each event type. For an unknown type, the error names the type. */
 const schemas: Readonly<Record<ScopeEventType, Schema.Decoder<unknown>>> = {
   'call.submitted': Schema.Struct({
     type: name,
@@ -191,7 +190,7 @@ const hasFields = (event: ScopeEvent): boolean => {
     case 'turn.ended':
       return typeof event.turnId === 'string'
     case 'policy.changed':
-      // The one that is seldom and large.
+      // The policy is the only large field, and this event is rare.
       checkPolicy(event.policy, 'event.policy')
       return true
     case 'foreground.changed':
@@ -211,7 +210,10 @@ const hasFields = (event: ScopeEvent): boolean => {
 
 const isTime = (value: unknown): boolean => Number.isInteger(value) && isAmount(value, 0, maxEpochMs)
 
-/** Lets a known fact with a time and well-formed fields through. Throws `InvalidInput` that names the field otherwise. */
+/**
+ * Accepts a known event with a time and well-formed fields. Otherwise throws `InvalidInput`, which names the
+ * field.
+ */
 export const checkEvent = (event: ScopeEvent): void => {
   if (isObject(event) && isTime(event.at) && hasFields(event)) return
   const type: unknown = isObject(event) ? event.type : undefined
@@ -220,6 +222,6 @@ export const checkEvent = (event: ScopeEvent): void => {
   if (typeof type !== 'string' || !Object.hasOwn(schemas, type))
     throw refused('event.type', `one of ${Object.keys(schemas).join(', ')}`, type)
   decodeOrThrow(schemas[type as ScopeEventType], 'event', event)
-  // The schema found nothing: the comparisons are the law.
+  // The schema found no fault, but the comparisons decide.
   throw refused('event', 'a well-formed fact', type)
 }

@@ -16,9 +16,9 @@ export type Outcome =
   | 'unknown'
 
 /**
- * What the owner of a dispatch does where its call goes back to its place. `sends`: it waits on and
- * sends as soon as it holds the next permit, so the next grant is the dispatch. `away`: it is granted
- * nothing until it asks again. `left`: nobody wants the call any more, so it ends instead.
+ * The owner's plan when its call goes back to its place. `sends`: the owner waits, and sends
+ * as soon as it holds the next permit, so the next grant is the dispatch. `away`: the call gets no grant
+ * until its owner asks again. `left`: the owner no longer wants the call, so the call ends.
  */
 export type OwnerStance = 'sends' | 'away' | 'left'
 
@@ -28,13 +28,16 @@ export type OwnerStance = 'sends' | 'away' | 'left'
  */
 export type SettlementCause = 'truncated' | 'stalled-client' | 'never-sent'
 
-/** Facts that a scope is told. `at` is epoch milliseconds, stamped by the host. */
+/** The events of a scope. `at` is epoch milliseconds, stamped by the host. */
 export type ScopeEvent =
   | {
       readonly type: 'call.submitted'
       readonly at: number
       readonly call: Call
-      /** Its owner sends as soon as it holds the permit: the grant is its dispatch, and no `call.dispatched` follows. */
+      /**
+       * The owner sends as soon as it holds the permit: the grant is the dispatch, and no `call.dispatched`
+       * follows.
+       */
       readonly dispatchAtOnce?: boolean
     }
   | { readonly type: 'call.withdrawn'; readonly at: number; readonly callId: string }
@@ -48,18 +51,21 @@ export type ScopeEvent =
       readonly callId: string
       readonly outcome: Outcome
       readonly usage?: Usage
-      /** What the provider said; always there for `throttled`. */
+      /** The provider's evidence; required for `throttled`. */
       readonly evidence?: Evidence
-      /** Left out: its owner waits on, and says when it sends. */
+      /** When it is left out, the owner waits on, and reports its dispatch with `call.dispatched`. */
       readonly owner?: OwnerStance
       /** What the edge knows of how it came to this; the core decides nothing by it. */
       readonly cause?: SettlementCause
-      /** Said of a permit that was settled before, while the next one of its call is out: it is counted, and changes nothing. */
+      /**
+       * The permit was already settled and the call's next permit is out. The settlement is counted and
+       * changes nothing.
+       */
       readonly late?: boolean
     }
   /** Let a waiting call through as if a primary depended on it. */
   | { readonly type: 'call.promoted'; readonly at: number; readonly callId: string }
-  /** The owner of a recovered call asked for it again. */
+  /** The owner of a recovered call asked for the call again. */
   | { readonly type: 'call.claimed'; readonly at: number; readonly callId: string }
   /** Evidence from a sibling scope on the same credential or host, or limits read from headers. */
   | {
@@ -81,13 +87,13 @@ export type ScopeEvent =
   | { readonly type: 'foreground.changed'; readonly at: number; readonly active: boolean }
   | { readonly type: 'clock.woke'; readonly at: number }
   /**
-   * The host takes no more calls and has released their owners, so whatever is granted from now on is
-   * sent by nobody. `unused` names calls whose permits were granted and not handed over.
+   * The host takes no more calls and has released the owners of all waiting calls, so nobody sends a call
+   * that is granted from now on. `unused` names calls whose permits were granted but not handed over.
    */
   | { readonly type: 'host.closing'; readonly at: number; readonly unused: ReadonlyArray<string> }
   /** Part of the history could not be read: nobody knows what became of these calls. */
   | { readonly type: 'history.lost'; readonly at: number; readonly calls: ReadonlyArray<string> }
-  /** The host that knew what became of dispatched calls is gone. */
+  /** The host that knew the outcomes of the dispatched calls is gone. */
   | { readonly type: 'host.recovered'; readonly at: number }
 
 export type ScopeEventType = ScopeEvent['type']

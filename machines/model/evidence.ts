@@ -1,6 +1,6 @@
 /**
- * What a provider's answer says about its capacity: the vocabulary that the edge (`src/evidence`)
- * speaks and the core decides with. Never any text of the answer itself.
+ * The evidence about capacity in a provider's answer. The edge (`src/evidence`) writes these values and the
+ * core decides with them. They never hold any text of the answer.
  */
 
 /** The most specific dimension that a provider named. `not-capacity` says nothing about scheduling. */
@@ -20,11 +20,14 @@ export const evidenceKinds = [
 ] as const
 export type EvidenceKind = (typeof evidenceKinds)[number]
 
-/** How much the evidence licenses holding: this model on this credential, the whole credential, or the host for everyone. */
+/**
+ * The widest reach of the evidence: this model on this credential, the whole credential, or the provider for
+ * everyone.
+ */
 export const evidenceScopes = ['model', 'credential', 'provider'] as const
 export type EvidenceScope = (typeof evidenceScopes)[number]
 
-/** Numbers that the provider stated in passing. All optional, all finite, non-negative. */
+/** Numbers that the provider stated beside the refusal. All are optional, finite and non-negative. */
 export interface EvidenceFacts {
   /** Ceiling in force now, in `unit` (tokens per minute unless said otherwise). */
   readonly currentLimit?: number
@@ -32,9 +35,9 @@ export interface EvidenceFacts {
   readonly nextLimit?: number
   /** The limit that was exceeded, in `unit`. */
   readonly limit?: number
-  /** Of the limit, used already. */
+  /** The part of the limit that is used already. */
   readonly used?: number
-  /** What this request asked for. */
+  /** The amount that this request asked for. */
   readonly requested?: number
   /** Measured usage that the provider reports (used + requested). */
   readonly actual?: number
@@ -44,14 +47,17 @@ export interface EvidenceFacts {
 export interface Evidence {
   readonly kind: EvidenceKind
   readonly scope: EvidenceScope
-  /** What the provider states, milliseconds from receipt, rounded up; null when it states nothing. Never policy. */
+  /**
+   * The wait that the provider states, milliseconds from receipt, rounded up; null when it states none. Never
+   * a policy's value.
+   */
   readonly retryAfterMs: number | null
-  /** The same request can succeed later with no operator action and no change. */
+  /** True when the same request can succeed later, unchanged and without an operator. */
   readonly retryable: boolean
   readonly facts: EvidenceFacts
 }
 
-/** What a provider's headers show of one limit. */
+/** One limit as a provider's headers show it. */
 export interface LimitReading {
   readonly dimension:
     | 'requests-per-minute'

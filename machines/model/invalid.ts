@@ -1,16 +1,16 @@
 import { Schema, SchemaIssue } from 'effect'
 
-/** One thing wrong with an input: which field, what it should be, and what it was. */
+/** One fault of an input: the field, the allowed values, and the value that was given. */
 export interface Problem {
   /** Dotted path from the named root, for example `policy.weights.residence-a`. */
   readonly field: string
-  /** What is allowed, with its range. */
+  /** The allowed values, with their range. */
   readonly expected: string
   /** The value as given, shortened. */
   readonly got: string
 }
 
-/** Input that was refused at the door. `problems` lists every fault found; nothing was changed. */
+/** Input that was refused at the door. `problems` lists every fault; nothing was changed. */
 export class InvalidInput extends Error {
   readonly _tag = 'InvalidInput'
   readonly problems: ReadonlyArray<Problem>
@@ -46,8 +46,8 @@ const expectation = (message: string): string =>
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
 /**
- * Decodes `input`, or throws `InvalidInput` that names field, value and range of every fault.
- * `name` is what the reader calls the whole thing (`policy`, `call`, `config`).
+ * Decodes `input`, or throws `InvalidInput` that names field, value and range of every fault. `name` is the
+ * reader's word for the whole input (`policy`, `call`, `config`).
  */
 export const decodeOrThrow = <A>(schema: Schema.Decoder<A>, name: string, input: unknown): A => {
   const result = Schema.decodeUnknownResult(schema)(input, { errors: 'all', onExcessProperty: 'error' })

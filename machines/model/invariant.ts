@@ -1,19 +1,19 @@
 import type { ScopeEventType } from './event.ts'
 
-/** The rules that a scope keeps whatever happens to it, by the numbers of docs and tests. */
+/** The numbers of the rules that a scope always keeps, as the docs and tests use them. */
 export type InvariantNumber = 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7'
 
 /**
- * A scope found that it broke one of its own rules. It decides nothing any more: going on from a
- * state that cannot be could dispatch a call twice, or hold one for ever. Other scopes run on.
+ * A scope found that it broke one of its own rules. The scope decides nothing any more: from an impossible
+ * state it could dispatch a call twice, or hold a call for ever. Other scopes run on.
  */
 export class InvariantBroken extends Error {
   readonly _tag = 'InvariantBroken'
   readonly invariant: InvariantNumber
   readonly scope: string
-  /** Type of the event that was worked on. */
+  /** Type of the event that the scope worked on. */
   readonly event: ScopeEventType
-  /** What was found. */
+  /** The fault, in words. */
   readonly found: string
 
   constructor(invariant: InvariantNumber, scope: string, event: ScopeEventType, found: string) {
@@ -26,7 +26,7 @@ export class InvariantBroken extends Error {
   }
 }
 
-/** A broken rule where it was found, which knows neither its scope nor the event yet. */
+/** A broken rule at the place that found it. That place knows neither the scope nor the event. */
 class Finding extends Error {
   readonly invariant: InvariantNumber
   constructor(invariant: InvariantNumber, found: string) {
@@ -40,7 +40,7 @@ export const broken = (invariant: InvariantNumber, found: string): never => {
   throw new Finding(invariant, found)
 }
 
-/** Does the work on an event. Throws `InvariantBroken` when it reports a broken rule. */
+/** Runs the work on an event. Throws `InvariantBroken` when the work reports a broken rule. */
 export const checked = <Result>(scope: string, event: ScopeEventType, work: () => Result): Result => {
   try {
     return work()

@@ -15,7 +15,9 @@ const LimitsSchema = Schema.Struct({
   outputTokensPerDay: limit,
 })
 
-/** What the operator knows of the provider's limits; null where nothing is declared. Per minute or per day. */
+/**
+ * The provider's limits as the operator declares them; null where nothing is declared. Per minute or per day.
+ */
 export type Limits = typeof LimitsSchema.Type
 
 const autoOr = <S extends Schema.Decoder<number>>(schema: S) => Schema.Union([Schema.Literal('auto'), schema])
@@ -23,15 +25,17 @@ const autoOr = <S extends Schema.Decoder<number>>(schema: S) => Schema.Union([Sc
 const QosSchema = Schema.Struct({
   /** Places that each class leaves to the next higher one. `auto`: an eighth of the capacity, at least 1. */
   bandPlaces: autoOr(integer(0, 65_536)),
-  /** Live calls (waiting or running) of one principal at most. `auto`: a quarter of the capacity, at least 1. */
+  /** Most live calls (waiting or running) of one principal. `auto`: a quarter of the capacity, at least 1. */
   principalCalls: autoOr(integer(1, 65_536)),
-  /** Calls of one principal and class that may come at once. `auto`: a quarter of the capacity, at least 4. */
+  /**
+   * Calls of one principal and class that may come at once. `auto`: a quarter of the capacity, at least 4.
+   */
   burstCalls: autoOr(integer(1, 65_536)),
-  /** Calls of one principal and class that may come in a second, on the long run. `auto`: the capacity. */
+  /** Calls of one principal and class per second, in the long run. `auto`: the capacity. */
   callsPerSecond: autoOr(finite(0.001, 65_536)),
 })
 
-/** What a shared server sheds. */
+/** The limits by which a shared server sheds calls. */
 export type QosPolicy = typeof QosSchema.Type
 
 /** Everything sized by the capacity. */
@@ -47,35 +51,41 @@ export const strategies = ['quiet', 'holdSteady', 'stepUp', 'backfill', 'adaptiv
 const PolicySchema = Schema.Struct({
   /** Calls in flight at most. */
   capacity: integer(1, 65_536),
-  /** Where the provider's concurrency is to be learned: never fewer places than this; `capacity` is the most. Null: not learned. */
+  /**
+   * The fewest places when the provider's concurrency is learned; `capacity` is the most. Null: it is not
+   * learned.
+   */
   capacityFloor: Schema.NullOr(integer(1, 65_536)),
   /** Places that auxiliaries never take. `auto` sizes it from capacity and `reserveFraction`. */
   reserve: Schema.Union([Schema.Literal('auto'), integer(0, 65_535)]),
   reserveFraction: finite(0, 1),
   /** Input tokens that auxiliaries leave for the next primary. `auto`: the largest primary lately, while primaries come; in a limit by windows at most 4 % of it. */
   tokenReserve: autoOr(integer(0, maxTokens)),
-  /** After a primary was admitted, auxiliaries may fill only half of their places for this long. */
+  /** For this long after a primary was admitted, auxiliaries may fill only half of their places. */
   squeezeMs: durationMs,
   /** What happens to auxiliaries in flight when a primary becomes pending. */
   inFlight: Schema.Literals(['settle', 'cancel', 'tolerate']),
-  /** Auxiliaries in flight that a primary puts up with. */
+  /** Number of auxiliaries in flight that do not delay a primary. */
   toleratedInFlight: integer(0, 65_535),
   /** Longest wait for auxiliaries in flight under `settle`, then `afterPatience`. */
   patienceMs: durationMs,
   afterPatience: Schema.Literals(['proceed', 'cancel']),
   /** Time for a cancelled auxiliary to answer its abort before it counts as abandoned. */
   graceMs: durationMs,
-  /** Longest silence before a primary that is not known to fit is tried again. */
+  /** Longest silence before a primary of unknown fit is tried again. */
   quietWindowMs: durationMs,
   /** How a primary larger than the present ceiling gets in. */
   strategy: Schema.Literals(strategies),
   /** How long the gate stays closed for a primary. */
   hold: Schema.Literals(['whileWaiting', 'untilAccepted', 'untilSettled']),
-  /** Auxiliary tokens that go before the next primary once fairness is due; also the burst of the metered drain. */
+  /**
+   * Tokens that auxiliaries may use before the next primary once fairness is due; also the burst of the
+   * metered drain.
+   */
   quantumTokens: integer(1, maxSafe),
   /** The metered drain releases at most one quantum per interval. */
   drainIntervalMs: durationMs,
-  /** Longest time that primaries may hold a principal's auxiliaries without serving them. */
+  /** Longest time for which primaries may delay a principal's auxiliaries without serving one. */
   maxDeferralMs: integer(100, 30 * day),
   /**
    * Longest time that primaries of better rank may hold back the first one of a lower rank. Then one call of it goes
@@ -88,44 +98,49 @@ const PolicySchema = Schema.Struct({
   primaryActiveTimeoutMs: durationMs,
   auxiliaryPendingTimeoutMs: durationMs,
   auxiliaryActiveTimeoutMs: durationMs,
-  /** Longest life of a turn that nobody ends. */
+  /** Longest life of a turn that is never ended. */
   turnTimeoutMs: durationMs,
   /**
    * Refusals of one call at most that may be for its own size. An outage, too many calls or an exhausted quota
    * would refuse any call: the pending timeout bounds those.
    */
   maxAttempts: integer(1, 1_000),
-  /** First wait of a class that the provider refused; doubles with every refusal. */
+  /** First wait of a class after the provider refused it. The wait doubles with every refusal. */
   pacingBaseMs: durationMs,
   pacingMaxMs: durationMs,
-  /** How long a scope is held after a spend cap or an exhausted quota for which the provider stated no time. */
+  /** How long a scope is held after a spend cap or an exhausted quota when the provider stated no time. */
   quotaHoldMs: durationMs,
   /** How long a recovered waiting call waits for its owner. */
   unclaimedExpiryMs: durationMs,
-  /** Ids of settled calls that are remembered, at least this many. */
+  /** At least this many ids of settled calls are remembered. */
   settledRetention: integer(0, 1_000_000),
   /** And at least for this long after they ended, up to a million of them; 0: by their number alone. */
   settledRetentionMs: durationMs,
   /** How long a call whose outcome died with its host is remembered until its owner asks; then as a settled one. */
   unknownRetentionMs: durationMs,
-  /** Whether a call whose outcome died with its host may be dispatched again. */
+  /** Whether a call may be dispatched again when its host died before the outcome was known. */
   unknownAfterRestart: Schema.Literals(['report', 'dispatchAgain']),
   limits: LimitsSchema,
   /** Share of a principal in the auxiliary lane, by its name; 1 when not named. */
   weights: Schema.Record(text(1, 256), finite(0.01, 1_000)),
-  /** Auxiliaries in flight of a principal at most, by its name. */
+  /** Largest number of a principal's auxiliaries in flight, by the principal's name. */
   quotas: Schema.Record(text(1, 256), integer(1, 65_536)),
-  /** Auxiliaries in flight of each principal that `quotas` does not name; null: as many as there are places. */
+  /**
+   * Auxiliaries in flight of each principal that `quotas` does not name; null: only the places limit them.
+   */
   principalQuota: Schema.NullOr(integer(1, 65_536)),
-  /** Refuses at once, as a shared server does, what would else wait in everybody's way (`limits/shed-limits.ts`). Null: nothing is shed. */
+  /**
+   * The limits of a shared server, which refuses calls at once instead of letting them wait
+   * (`limits/shed-limits.ts`). Null: no call is shed.
+   */
   qos: Schema.NullOr(QosSchema),
 })
 
-/** Everything that can be chosen about one scope. Durations in milliseconds. */
+/** Every setting of one scope. Durations in milliseconds. */
 export type Policy = typeof PolicySchema.Type
 export type PolicyInput = Partial<Omit<Policy, 'limits' | 'qos'>> & {
   readonly limits?: Partial<Limits>
-  /** What is left out is `auto`: `{}` sizes everything by the capacity. */
+  /** A field that is left out is `auto`: `{}` sizes everything by the capacity. */
   readonly qos?: Partial<QosPolicy> | null
 }
 
@@ -185,23 +200,23 @@ export const defaultPolicy: Policy = {
 }
 
 /**
- * For a provider that charges input tokens when it accepts a call, as the large ones do: what runs
- * already does not stand in a primary's way, and nobody has to wait for the end of its answer.
+ * For a provider that charges input tokens when it accepts a call, as the large providers do. Running calls
+ * do not delay a primary there, so no primary waits for an answer to end.
  */
 export const adaptivePolicy: Policy = {
   ...defaultPolicy,
   capacityFloor: 4,
-  // A pending primary closes the gate and gets the next place; none has to stand empty for it.
+  // A pending primary closes the gate and gets the next place; no place has to stay empty for it.
   reserve: 0,
   tokenReserve: 'auto',
   inFlight: 'tolerate',
   hold: 'untilAccepted',
 }
 
-/** A worker pool or a read lane: the same machine with capacity and no budgets, like the Edict's gate. */
+/** A worker pool or a read lane: the same machine with a capacity and without budgets. */
 export const poolPolicy: Policy = {
   ...defaultPolicy,
-  // Its calls have no tokens: a turn is one call.
+  // These calls have no tokens: a turn is one call.
   quantumTokens: 1,
   inFlight: 'tolerate',
   quietWindowMs: 0,
@@ -214,13 +229,15 @@ export const poolPolicy: Policy = {
 export const parsePolicy = (input: PolicyInput = {}, base: Policy = defaultPolicy): Policy =>
   completed('policy', input, base)
 
-/** What scopes did before these fields were, where a new scope does otherwise. */
+/**
+ * The values of fields whose default has changed: they keep the behaviour of scopes from before the field
+ * existed.
+ */
 const asBefore: Partial<Policy> = { maxRankDeferralMs: null }
 
 /**
- * A policy out of a journal or a snapshot, which an older version may have written: what it lacks is
- * filled in, so that it means what it meant then. `name` is what a fault is told by, for example
- * `snapshot.policy`. Throws `InvalidInput`.
+ * A policy from a journal or a snapshot. An older version may have written it: missing fields get the values
+ * that keep its old meaning. `name` is used in errors, for example `snapshot.policy`. Throws `InvalidInput`.
  */
 export const restorePolicy = (stored: unknown, name: string): Policy =>
   completed(
@@ -247,7 +264,7 @@ const completed = (name: string, input: PolicyInput, base: Policy): Policy => {
   return checkPolicy(whole, name)
 }
 
-/** A whole policy, as it is: what it lacks is a fault. `name` is what a fault is told by. Throws `InvalidInput`. */
+/** Checks a whole policy: a missing field is a fault. `name` is used in errors. Throws `InvalidInput`. */
 export const checkPolicy = (input: unknown, name: string): Policy => {
   const policy = decodeOrThrow(PolicySchema, name, input)
   const problems: Problem[] = []
@@ -287,7 +304,10 @@ const roundHalfToEven = (value: number): number => {
   return floor % 2 === 0 ? floor : floor + 1
 }
 
-/** Places kept for primaries: as chosen, or `round(capacity * fraction)` half to even, at least 1 in any real pool. */
+/**
+ * Places kept for primaries: the chosen number, or `round(capacity * fraction)` half to even and at least 1
+ * in any real pool.
+ */
 export const reserveFor = ({ reserve, reserveFraction }: Policy, capacity: number): number => {
   if (reserve !== 'auto') return Math.min(reserve, capacity - 1)
   if (capacity <= 1) return 0
@@ -297,7 +317,9 @@ export const reserveFor = ({ reserve, reserveFraction }: Policy, capacity: numbe
 /** `reserveFor` the policy's own capacity. */
 export const reserveOf = (policy: Policy): number => reserveFor(policy, policy.capacity)
 
-/** Of what a policy says by name: names come from callers, and may be those of an object's own machinery. */
+/**
+ * The record's own value under a caller's name. A name may equal an inherited property such as `constructor`.
+ */
 const named = (record: Readonly<Record<string, number>>, name: string): number | undefined =>
   Object.hasOwn(record, name) ? record[name] : undefined
 

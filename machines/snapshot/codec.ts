@@ -1,6 +1,6 @@
 /**
- * The versioned codec of a scope's snapshot: plain JSON in a fixed order, so that equal scopes
- * give equal bytes. Queues, heaps and counts are left out, for they follow from the calls.
+ * The versioned codec of a scope's snapshot: plain JSON in a fixed order, so that equal scopes give equal
+ * bytes. Queues, heaps and counts are left out, because they follow from the calls.
  */
 import { HashMap, Schema } from 'effect'
 import { endingsOf, rowsOf } from '../collections/ended-log.ts'
@@ -157,7 +157,7 @@ const HeadSchema = Schema.Struct({
 /** Throws `SnapshotUnreadable`; answers the policy and the belief, completed where an older version wrote less of them. */
 const check = (encoded: EncodedScope): { readonly policy: Policy; readonly belief: Belief } => {
   const { scope, state, at, waiting, inFlight } = encoded
-  // The rows of long lists are looked at one by one, without the schema.
+  // `checkWaiting` and its siblings check the rows of long lists one by one; the schema does not.
   const isList = (value: unknown): unknown => (Array.isArray(value) ? [] : value)
   try {
     decodeOrThrow(HeadSchema, 'snapshot', {
@@ -182,12 +182,12 @@ const check = (encoded: EncodedScope): { readonly policy: Policy; readonly belie
   }
 }
 
-/** The context that `encodeScope` wrote. Throws `SnapshotUnreadable` that names the fault. */
+/** Reads a context that `encodeScope` wrote. Throws `SnapshotUnreadable` that names the fault. */
 export const decodeScope = (input: unknown): ScopeContext => {
   try {
     return decoded(input)
   } catch (error) {
-    // What lacks a field, or has another thing in its place, is met wherever it is first used.
+    // A missing or wrong field shows where it is first used.
     if (error instanceof TypeError || error instanceof RangeError)
       throw new SnapshotUnreadable(`a field is missing or is not what was written: ${error.message}`)
     throw error
@@ -210,7 +210,7 @@ const decoded = (input: unknown): ScopeContext => {
   const draft = draftOf({ ...blank, counters: { ...noCounters, ...encoded.counters } }, encoded.at)
   Object.assign(draft, {
     state: encoded.state,
-    // Unknown until the next event looks.
+    // The next event works this time out.
     sweepAt: 0,
     nextSeq: encoded.nextSeq,
     learned: encoded.learned,

@@ -1,4 +1,4 @@
-/** What a snapshot holds: a scope as plain JSON, without what follows from it. */
+/** The contents of a snapshot: a scope as plain JSON, without the values that follow from it. */
 import type { EndingRow } from '../collections/ended-log.ts'
 import type { Budget } from '../limits/budget.ts'
 import type { Pace } from '../limits/pacing.ts'
@@ -9,8 +9,8 @@ import type { Counters, Drain, InFlight, Phase, ScopeContext, Turn, Waiting } fr
 import type { EncodedBelief } from './belief-schema.ts'
 
 /**
- * Rises when what is written changes its meaning; a decoder knows all versions up to its own. What was
- * only added is completed where it is missing.
+ * Rises when the meaning of a written field changes. A decoder reads all versions up to its own. Fields that
+ * were only added need no new version: the decoder completes them.
  */
 export const snapshotVersion = 1
 
@@ -38,7 +38,7 @@ export interface EncodedScope {
   readonly inFlight: ReadonlyArray<InFlight>
   /** Ids in flight in the order of their grants, where times and places do not tell it. */
   readonly granted?: ReadonlyArray<string>
-  /** Not there in what older versions wrote: their clock was the time of day. */
+  /** Missing in snapshots of older versions: their clock was the time of day. */
   readonly heldMs?: number
   readonly principals: Pairs<EncodedPrincipal>
   /** Each name with its place; older versions wrote the names alone. */
@@ -70,7 +70,7 @@ export interface EncodedScope {
   readonly quantumEndedAt?: number
   readonly primaryGrantedAt: number
   readonly episode: ScopeContext['episode']
-  /** Of each generation, the newer first, in the order in which the calls ended. */
+  /** Both generations, the newer one first. Within each, the calls are in the order in which they ended. */
   readonly ended: readonly [ReadonlyArray<EndingRow>, ReadonlyArray<EndingRow>]
   /** Since when the newer generation is kept; 0 in what older versions wrote. */
   readonly endedSinceMs?: number

@@ -1,4 +1,4 @@
-/** Builds again what a snapshot leaves out: queues, heaps and counts, which follow from the calls. */
+/** Rebuilds the parts that a snapshot leaves out: queues, heaps and counts. They follow from the calls. */
 import { HashMap } from 'effect'
 import { add, addAll, type Due } from '../collections/heap.ts'
 import { fromArray, push } from '../collections/queue.ts'
@@ -12,8 +12,9 @@ import type { Draft } from '../state/draft.ts'
 import type { EncodedScope } from './encoded.ts'
 
 /**
- * Before `dispatchAtOnce` was written, nobody's grant meant a dispatch; before there was a held clock, the
- * time of day was it; every refusal counted, whatever it was for; and when a call was tried, nobody noted.
+ * Older versions did not write `dispatchAtOnce`: for them a grant was never a dispatch. Without a held clock,
+ * they used the time of day. They counted every refusal, of any kind, and did not record when a call was
+ * tried.
  */
 const completed = (waiting: Waiting): Waiting =>
   waiting.dispatchAtOnce === undefined ||

@@ -1,7 +1,7 @@
 /**
- * The checks of a snapshot's lists, of which the longest has a row for every waiting call: plain
- * comparisons, a hundred times faster than a schema. Where one says no, the schema is asked what is
- * wrong; that the two agree is a law of the tests.
+ * Checks the lists of a snapshot; the longest has a row for every waiting call. The checks are plain
+ * comparisons, a hundred times faster than a schema. When a comparison fails, the schema names the fault. A
+ * law of the tests shows that both agree.
  */
 import { Schema } from 'effect'
 import { CallSchema, isCall } from '../model/call.ts'
@@ -22,7 +22,7 @@ export const WaitingSchema = Schema.Struct({
   urgent: Schema.Boolean,
   waitsFor: Schema.Array(Schema.String),
   unclaimedUntilMs: Schema.NullOr(Schema.Int),
-  /** Not there in what older versions wrote. */
+  /** Missing in rows that older versions wrote. */
   dispatchAtOnce: Schema.optional(Schema.Boolean),
   sizeRefusals: Schema.optional(counted),
   heldFromMs: Schema.optional(Schema.Finite),
@@ -79,7 +79,7 @@ const hasPlace = ({ call, seq, submittedAt, attempts, sizeRefusals = 0 }: Waitin
   isCount(attempts) &&
   isCount(sizeRefusals)
 
-/** The same question as `WaitingSchema`. */
+/** Accepts the same rows as `WaitingSchema`. */
 export const isWaitingRow = (row: unknown): boolean => {
   if (!isObject(row)) return false
   const {
@@ -106,7 +106,7 @@ export const isWaitingRow = (row: unknown): boolean => {
   )
 }
 
-/** The same question as `InFlightSchema`. */
+/** Accepts the same rows as `InFlightSchema`. */
 export const isInFlightRow = (row: unknown): boolean => {
   if (!isObject(row)) return false
   const { grantedAt, stage, grant, preempted, borrowed, paced, heldFromMs, turn } = row as InFlight

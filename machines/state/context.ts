@@ -14,7 +14,9 @@ import type { Decision, DeferReason, EpisodeSummary, GrantReason, ScopeState } f
 import type { EvidenceKind } from '../model/evidence.ts'
 import type { Policy } from '../model/policy.ts'
 
-/** A call's place: its number in order of submission. It keeps it through every refusal and preemption. */
+/**
+ * A call's place: its number in order of submission. The call keeps it through every refusal and preemption.
+ */
 export interface Place {
   readonly seq: number
   readonly id: string
@@ -32,15 +34,15 @@ export interface Waiting {
   /** Refusals so far that may have been for its own size. */
   readonly sizeRefusals: number
   readonly reason: DeferReason
-  /** Auxiliary that is let through a closed gate. */
+  /** An auxiliary that may pass a closed gate. */
   readonly urgent: boolean
   /** Of a primary that others wait for: the best of their ranks, where that is better than its own; else null. */
   readonly inheritedRank: number | null
-  /** Ids that must end first; empty when it stands in its queue. */
+  /** Ids of calls that must end first; empty when the call stands in its queue. */
   readonly waitsFor: ReadonlyArray<string>
-  /** Epoch milliseconds at which it expires unless its owner claims it; null when it has one. */
+  /** Epoch milliseconds at which the call expires unless its owner claims it; null when it has an owner. */
   readonly unclaimedUntilMs: number | null
-  /** Its owner sends as soon as it holds the permit. */
+  /** The owner sends as soon as it holds the permit. */
   readonly dispatchAtOnce: boolean
   /** Reading of the held clock when it was submitted. */
   readonly heldFromMs: number
@@ -51,22 +53,22 @@ export interface InFlight {
   readonly call: Call
   readonly seq: number
   readonly submittedAt: number
-  /** This dispatch included. */
+  /** Dispatches so far, this one included. */
   readonly attempts: number
   /** Refusals so far that may have been for its own size. */
   readonly sizeRefusals: number
   readonly grantedAt: number
   readonly stage: 'admitted' | 'dispatched' | 'accepted'
   readonly grant: GrantReason
-  /** The cancel policy asked for its place back. */
+  /** The cancel policy asked for the place back. */
   readonly preempted: boolean
-  /** Borrows the place of its parent, so it takes none of its own. */
+  /** The call borrows its parent's place, so it takes none of its own. */
   readonly borrowed: boolean
-  /** Counted against its class's window until it is accepted. */
+  /** The call counts against its class's window until it is accepted. */
   readonly paced: boolean
   /** Reading of the held clock when it was submitted. */
   readonly heldFromMs: number
-  /** Of an auxiliary that took a turn: what it was, so that a refusal gives it back; null of any other. */
+  /** The turn that an auxiliary took, so that a refusal gives it back; null for any other call. */
   readonly turn: TakenTurn | null
 }
 
@@ -85,11 +87,11 @@ export interface Principal {
   readonly queue: Queue<Place>
   readonly waiting: number
   readonly inFlight: number
-  /** Input tokens that its turns have left over (deficit round robin). */
+  /** Input tokens left over from the principal's turns (deficit round robin). */
   readonly deficitTokens: number
-  /** Turns that it has been given, those that a refusal gave back taken off again. */
+  /** Turns that the principal was given, minus those that a refusal gave back. */
   readonly turns: number
-  /** Epoch milliseconds of its last release. */
+  /** Epoch milliseconds of the principal's last release. */
   readonly servedAt: number
   /** Reading of the held clock at its last release, or when it was last below its quota again. */
   readonly heldFromMs: number
@@ -111,12 +113,15 @@ export interface Counters {
   readonly rejected: number
 }
 
-/** Everything a scope knows. Plain and persistent: every event makes a new one and leaves the old one as it was. */
+/**
+ * The whole state of a scope. It is plain and persistent: every event makes a new one and leaves the old one
+ * unchanged.
+ */
 export interface ScopeContext {
   readonly scope: string
   readonly policy: Policy
   readonly learned: LearnedCapacity
-  /** Who is counted at the door; null where the policy sheds nothing. */
+  /** The live calls that shedding counts; null when the policy sheds nothing. */
   readonly qos: QosState | null
   /** The statechart's state, so that everything can be derived from the context alone. */
   readonly state: ScopeState
@@ -140,23 +145,26 @@ export interface ScopeContext {
   /** Principals with a backlog that are at their quota. */
   readonly parked: number
   /**
-   * The held clock: it runs only while primaries keep back the auxiliary whose turn it is, and nothing
-   * else does. What a principal is owed is counted by it. Milliseconds; only differences mean something.
+   * The held clock runs only while primaries alone delay the auxiliary whose turn it is. The debt to a
+   * principal is counted by it. Milliseconds; only differences have a meaning.
    */
   readonly heldMs: number
-  /** The head that is passed over because it does not fit yet, and how often it was. */
+  /** The first call that is passed over because it does not fit yet, and how often it was passed over. */
   readonly bypass: { readonly callId: string; readonly count: number } | null
-  /** Order of submission per lane, for timeouts; may hold calls that are gone. */
+  /** Order of submission per lane, for timeouts. It may hold calls that are gone. */
   readonly arrivals: Readonly<Record<Lane, Queue<Place>>>
-  /** Order of grants per lane, for timeouts; may hold calls that are gone. */
+  /** Order of grants per lane, for timeouts. It may hold calls that are gone. */
   readonly grants: Readonly<Record<Lane, Queue<Place & { readonly grantedAt: number }>>>
-  /** No timeout is due before this, epoch milliseconds; what is due later may be due later still. */
+  /** No timeout is due before this time, epoch milliseconds. The next timeout may be due later than this. */
   readonly sweepAt: number
   readonly deadlines: Heap | null
   readonly unclaimed: Heap | null
-  /** Waiting primaries by the id that they wait for. */
+  /** Waiting primaries by the id of the call that they wait for. */
   readonly dependents: HashMap.HashMap<string, ReadonlyArray<string>>
-  /** Ids let through when they come, with the primaries that named them before they were submitted. */
+  /**
+   * Ids of calls that pass the gate when they come, with the primaries that named them before they were
+   * submitted.
+   */
   readonly expected: HashMap.HashMap<string, ReadonlyArray<string>>
   readonly turns: HashMap.HashMap<string, Turn>
   readonly heldTurns: number
@@ -171,9 +179,14 @@ export interface ScopeContext {
   /** Deadlines of the present state, epoch milliseconds. */
   readonly phase: Phase
   readonly drain: Drain
-  /** Calls granted places of their parents: the waiting children of a running call, and the one it lent its place to. */
+  /**
+   * Calls that run in places of their parents: by parent, the waiting children and the child that has the
+   * place.
+   */
   readonly nested: HashMap.HashMap<string, { readonly queue: Queue<Place>; readonly lent: string | null }>
-  /** Ids that came, or came back, with this event and have not been told that they wait. */
+  /**
+   * Ids of calls that this event submitted or returned, and whose owners have not been told that they wait.
+   */
   readonly unannounced: ReadonlyArray<string>
   /** A quantum was served while a primary was pending: the next primary goes before the next quantum. */
   readonly primaryOwed: boolean
@@ -185,9 +198,9 @@ export interface ScopeContext {
   /** Calls whose outcome died with their host and whose owner has not asked since: until when they are remembered, epoch milliseconds. */
   readonly unknown: HashMap.HashMap<string, number>
   readonly counters: Counters
-  /** Refusals by what the provider named. */
+  /** Refusals by the kind of evidence. */
   readonly refusalsByKind: Readonly<Partial<Record<EvidenceKind, number>>>
-  /** What the last event decided; replaced by the next event. */
+  /** The decisions of the last event. The next event replaces them. */
   readonly decisions: ReadonlyArray<Decision>
   /** Summary of an episode that the last event ended. */
   readonly summary: EpisodeSummary | null
@@ -197,9 +210,9 @@ export interface ScopeContext {
 export interface ProviderWait {
   /** Epoch milliseconds. */
   readonly untilMs: number
-  /** What for: a kind of evidence. */
+  /** The kind of evidence that caused the wait. */
   readonly kind: string
-  /** After an exhausted quota: the one call that finds out whether there is some again; null before it goes. */
+  /** After an exhausted quota: the call that finds out whether the quota is back; null before it is sent. */
   readonly probeId: string | null
 }
 
@@ -224,23 +237,25 @@ export interface Counts {
   readonly primaryUnaccepted: number
   readonly auxiliaryWaiting: number
   readonly auxiliaryInFlight: number
-  /** Auxiliaries in flight that a primary must wait for: neither owed to them nor needed by it. */
+  /**
+   * Auxiliaries in flight that a primary must wait for. Auxiliaries that primaries owe or need are left out.
+   */
   readonly auxiliaryInTheWay: number
   /** Places taken; a borrowed place is not taken twice. */
   readonly places: number
 }
 
 export interface Phase {
-  /** `primaryPending`: when patience, then grace, ends. */
+  /** `primaryPending`: the time at which patience, then grace, ends. */
   readonly patienceUntilMs: number
   readonly graceUntilMs: number
-  /** `quietRamp.quiet`: when the head primary is tried. */
+  /** `quietRamp.quiet`: the time at which the first primary is tried. */
   readonly quietUntilMs: number
   /** When time alone may next let a call go that was looked at, epoch milliseconds; 0: none. */
   readonly lookAgainMs: number
   /** The primary at the head that does not fit, and when it was promised to at the latest. */
   readonly promise: { readonly callId: string; readonly byMs: number } | null
-  /** `settled`: when it becomes `idle`. */
+  /** `settled`: the time at which the state becomes `idle`. */
   readonly lingerUntilMs: number
 }
 
@@ -280,7 +295,7 @@ export const noCounters: Counters = {
   rejected: 0,
 }
 
-/** A scope that has seen nothing. */
+/** The context of a scope before its first event. */
 export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContext => ({
   scope,
   policy,
@@ -332,7 +347,9 @@ export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContex
   summary: null,
 })
 
-/** Most of a scope's maps are empty most of the time, and a key is hashed for every question. */
+/**
+ * Looks a key up. Most maps of a scope are usually empty, and an empty map answers without hashing the key.
+ */
 export const lookup = <T>(map: HashMap.HashMap<string, T>, key: string): T | undefined =>
   HashMap.isEmpty(map) ? undefined : Option.getOrUndefined(HashMap.get(map, key))
 

@@ -4,15 +4,15 @@ import type { Decision } from '../model/decision.ts'
 import type { Counters, Counts, ScopeContext } from './context.ts'
 
 /**
- * A context under construction: one shallow copy per event, whose fields are replaced (never
- * changed in depth) while the event is worked off. Nobody else sees it before it is done.
+ * A context under construction: one shallow copy per event. Its fields are replaced while the event is worked
+ * on, and never changed in depth. No other code sees the draft before it is complete.
  */
 export type Draft = Omit<
   { -readonly [Key in keyof ScopeContext]: ScopeContext[Key] },
   'counts' | 'counters'
 > & {
   decisions: Decision[]
-  /** Its own copies, counted in place. */
+  /** The draft's own copies, counted in place. */
   readonly counts: { -readonly [Key in keyof Counts]: number }
   readonly counters: { -readonly [Key in keyof Counters]: number }
 }
@@ -27,7 +27,7 @@ export const draftOf = (context: ScopeContext, at: number): Draft => ({
   summary: null,
 })
 
-/** Goes on with the work on the same event. */
+/** Continues the work on the same event. */
 export const continued = (context: ScopeContext): Draft => ({
   ...context,
   counts: { ...context.counts },

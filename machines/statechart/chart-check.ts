@@ -1,6 +1,6 @@
 /**
- * What a chart may have to be walked. It is a list of what is known, so that a feature that XState
- * gets tomorrow is refused as well.
+ * The features that a chart may have if it is to be walked. The list names the known ones, so that a future
+ * XState feature is refused as well.
  */
 import type { AnyStateMachine, AnyStateNode } from 'xstate'
 import { guards } from './guards.ts'
@@ -8,7 +8,7 @@ import { guards } from './guards.ts'
 /** The event that the chart raises for itself, after the last step of every event. */
 export const finishedType = 'event.finished'
 
-/** What the root does at an event, by its descriptor; nothing else is done at one. */
+/** The root's actions for an event, by its event descriptor. No other actions may stand on an event. */
 export const rootActions: Readonly<Record<string, ReadonlyArray<string>>> = {
   '*': ['takeIn', 'finishLater'],
   [finishedType]: ['finish', 'emitDecisions'],
@@ -52,7 +52,7 @@ const checkKeys = (node: AnyStateNode, config: Config, known: ReadonlySet<string
     if (!known.has(key) && isThere(value)) refuse(node, `\`${key}\` in ${where}`)
 }
 
-/** Entering a leaf is one action, which says so by its name. */
+/** Entering a leaf runs exactly one action, named after the leaf. */
 const checkEntry = (node: AnyStateNode): void => {
   const [entry, second] = listOf(node.config.entry) as ReadonlyArray<
     { readonly type?: string; readonly params?: { readonly state?: string } } | undefined
@@ -113,7 +113,7 @@ const checkNode = (node: AnyStateNode): void => {
   for (const child of Object.values(node.states)) checkNode(child)
 }
 
-/** Throws an error that names node and feature where `machine` has something that is not walked. */
+/** Throws an error that names node and feature when `machine` has a feature that the walker does not know. */
 export const checkWalkable = ({ root, config }: AnyStateMachine): void => {
   checkKeys(root, config as Config, knownKeys.root, 'a state')
   if (root.type !== 'compound') refuse(root, `the type \`${root.type}\``)

@@ -1,4 +1,4 @@
-/** What leads out of the states: the guards of the statechart, as functions of what the scope knows. */
+/** The guards of the statechart, as functions of the scope's context. */
 import { primaryWanted } from '../scheduling/admission.ts'
 import { fairnessDue, primaryDue } from '../scheduling/auxiliary-choice.ts'
 import { hasBacklog } from '../scheduling/fairness.ts'
@@ -7,11 +7,12 @@ import type { ScopeContext } from '../state/context.ts'
 const auxiliariesClear = ({ at, policy, counts, heldTurns, phase }: ScopeContext): boolean =>
   policy.inFlight === 'tolerate' ||
   counts.auxiliaryInTheWay <= policy.toleratedInFlight ||
-  // The gate is held for primaries that already run: nobody has to make room. A turn has its primary still to come.
+  // When the gate is held only for running primaries, no call has to make room. A held turn expects another
+  // primary.
   (counts.primaryWaiting === 0 && heldTurns === 0) ||
   (policy.inFlight === 'settle' && policy.afterPatience === 'proceed' && at >= phase.patienceUntilMs)
 
-/** By the names of the guards in the chart. */
+/** The guards by their names in the chart. */
 export const guards = {
   primaryWanted,
   primariesGoneWithBacklog: (scope: ScopeContext) => !primaryWanted(scope) && hasBacklog(scope),

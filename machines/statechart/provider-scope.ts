@@ -1,12 +1,12 @@
 /**
- * The scope actor: who may call one provider with one credential, and when. It holds the life
- * cycle; the functions beside it decide. It reads no clock and arms no timer: events carry the
- * time, `wakeAt` (in `deadlines.ts`) says when the next `clock.woke` is needed.
+ * The scope actor decides who may call one provider with one credential, and when. This file holds the life
+ * cycle; the functions beside it decide. The actor reads no clock and arms no timer: events carry the time,
+ * and `wakeAt` (in `deadlines.ts`) names the time of the next `clock.woke`.
  *
- * It is actor logic of its own over `scopeChart`: it can be created, spawned, invoked, persisted and
- * restored in any XState 5 system. Send it `ScopeEvent`s and listen to its emitted `decided` events.
- * While an inspector is attached, XState's interpreter runs the chart, so that the inspector is
- * shown every microstep; else the chart is walked, which comes to the same and costs less.
+ * It is actor logic of its own over `scopeChart`: it can be created, spawned, invoked, persisted and restored
+ * in any XState 5 system. Send it `ScopeEvent`s and listen to its emitted `decided` events. While an
+ * inspector is attached, XState's interpreter runs the chart, so that the inspector sees every microstep.
+ * Otherwise the chart is walked: the result is the same at a lower cost.
  */
 import {
   type ActorLogic,
@@ -33,15 +33,15 @@ import {
 import { type Arrow, walkerOf } from './walker.ts'
 
 /**
- * What `actor.getPersistedSnapshot()` gives, and `createActor(providerScope, { snapshot })` takes: plain JSON.
- * Stopping ends an actor and not its scope, so a stopped one is written as active.
+ * The plain JSON that `actor.getPersistedSnapshot()` returns and `createActor(providerScope, { snapshot })`
+ * takes. Stopping an actor does not end its scope, so a stopped actor is written as active.
  */
 export type PersistedScope =
   | { readonly status: 'active'; readonly scope: EncodedScope }
-  /** It failed: an invariant was broken, or its input was refused and it has no scope. */
+  /** The actor failed: an invariant was broken, or its input was refused and it has no scope. */
   | { readonly status: 'error'; readonly error: unknown; readonly scope: EncodedScope | null }
 
-/** What `createActor` takes as well: the scope goes on from a context that is at hand. */
+/** A second form that `createActor` takes: the scope continues from a context in memory. */
 export interface LiveScope {
   readonly status: 'active'
   readonly live: ScopeContext
@@ -52,7 +52,7 @@ type Emitted = ScopeEmitted | ScopeRefused
 type System = ActorScope<Snapshot, ScopeEvent>['system']
 type Scope = ActorScope<Snapshot, ScopeEvent, System, Emitted>
 
-/** The statechart's value of a state. */
+/** The statechart's value for a state. */
 const stateValue = (state: ScopeState) =>
   state.startsWith('quietRamp.') ? { quietRamp: state.slice('quietRamp.'.length) } : state
 
@@ -61,7 +61,10 @@ const snapshotIn = (scope: ScopeContext): Snapshot =>
 
 const snapshots = new Map<ScopeState, Snapshot>()
 
-/** The snapshot that follows `before`. XState takes microseconds to make one, so it makes one for each state. */
+/**
+ * The snapshot that follows `before`. Making a snapshot takes XState microseconds, so one is made per state
+ * and reused.
+ */
 const snapshotAfter = (before: Snapshot, scope: ScopeContext): Snapshot => {
   if (scope.state === before.context.scope.state) return { ...before, context: { scope } }
   const known = snapshots.get(scope.state) ?? snapshotIn(scope)
@@ -72,9 +75,9 @@ const snapshotAfter = (before: Snapshot, scope: ScopeContext): Snapshot => {
 const walk = walkerOf(scopeChart)
 
 /**
- * What a scope knows after an event: the actor's transition without the actor. `taken` is told of
- * each arrow of the chart. Pure; the context that was stays as it was. Throws `InvalidInput` for an
- * event that is not a known fact with a time and well-formed fields, and `InvariantBroken`.
+ * The context after an event: the actor's transition without the actor. `taken` is called for each arrow of
+ * the chart that was taken. Pure: the old context stays unchanged. Throws `InvalidInput` for an event that is
+ * not a known one with a time and well-formed fields, and `InvariantBroken`.
  */
 export const advance = (
   before: ScopeContext,
@@ -85,7 +88,7 @@ export const advance = (
   return checked(before.scope, event.type, () => walk(before, event, taken))
 }
 
-/** Thrown at XState when it reads a message for an inspector, before any inspector has seen it. */
+/** Thrown at XState when it reads a message for an inspector, before the inspector gets the message. */
 const isRead = Symbol('an inspector is attached')
 const probe = {
   get type(): never {
@@ -99,8 +102,8 @@ interface InspectedSystem {
 }
 
 /**
- * Whether somebody inspects the actor's system. XState has no question for it, but it reads a
- * message only when somebody does; this message ends the reading at once.
+ * Whether an inspector is attached to the actor's system. XState offers no such question, but it reads a
+ * message only when an inspector is attached. This message ends the reading at once.
  */
 const isInspected = (system: System): boolean => {
   try {
@@ -123,12 +126,12 @@ const emit = (event: Emitted, from: Snapshot, cause: ScopeEvent, actorScope: Sco
   })
 
 /**
- * The next snapshot. What was decided is emitted in one piece, once the state has settled. An event
- * that is refused at the door is emitted as `refused`, written to the actor's logger, and changes
- * nothing: the actor lives on. A broken invariant stops it with `InvariantBroken`.
+ * The next snapshot. The decisions are emitted together, after the state has settled. An event that is
+ * refused at the door is emitted as `refused` and written to the actor's logger. It changes nothing: the
+ * actor lives on. A broken invariant stops the actor with `InvariantBroken`.
  */
 const transition = (snapshot: Snapshot, event: ScopeEvent, actorScope: Scope): Snapshot => {
-  // XState's own events: stop, and what its systems send.
+  // XState's own events: stop, and events that its systems send.
   if (event.type === ('xstate.stop' as never))
     return scopeChart.transition(snapshot, event, actorScope as never)
   if (snapshot.status !== 'active') return snapshot
@@ -165,7 +168,7 @@ const getPersistedSnapshot = ({ status, error, context }: Snapshot): PersistedSc
 const unreadable = (snapshot: unknown) =>
   new SnapshotUnreadable(`expected what getPersistedSnapshot gave, got ${typeof snapshot}`)
 
-/** Throws `SnapshotUnreadable`. A snapshot of a running actor is taken as well, as XState's machines do. */
+/** Throws `SnapshotUnreadable`. Also takes the snapshot of a running actor, as XState's machines do. */
 const restoreSnapshot = (from: PersistedScope | LiveScope | Snapshot): Snapshot => {
   if (typeof from !== 'object' || from === null) throw unreadable(from)
   if ('live' in from) return snapshotIn(from.live)
@@ -176,7 +179,7 @@ const restoreSnapshot = (from: PersistedScope | LiveScope | Snapshot): Snapshot 
   return { ...known, status: 'error', error } as Snapshot
 }
 
-/** What could be given to `provide`, by kind. */
+/** The implementations that `provide` could be given, by kind. */
 export type ScopeImplementations = Readonly<
   Partial<Record<'actions' | 'actors' | 'guards' | 'delays', Readonly<Record<string, unknown>>>>
 >
@@ -186,8 +189,8 @@ export interface ProviderScope extends ActorLogic<Snapshot, ScopeEvent, ScopeInp
   /** The chart's definition, as inspectors draw it. */
   readonly config: typeof scopeChart.config
   /**
-   * The logic itself: it has no implementation that could be replaced. Throws an error that names
-   * one that is given. Choose by policy; for a chart of your own take `scopeChart`.
+   * Returns the logic itself: it has no implementation to replace. Throws an error that names an
+   * implementation if one is given. Change behaviour by policy; build a chart of your own from `scopeChart`.
    */
   readonly provide: (implementations: ScopeImplementations) => ProviderScope
 }
@@ -211,7 +214,7 @@ export const providerScope: ProviderScope = {
   provide,
 }
 
-/** What a scope knows at a snapshot, or before its first event. Throws `SnapshotUnreadable`. */
+/** The context in a snapshot, or of a scope before its first event. Throws `SnapshotUnreadable`. */
 export const contextFrom = (scope: string, snapshot: unknown = null): ScopeContext =>
   snapshot === null
     ? createActor(providerScope, { input: { scope } }).getSnapshot().context.scope

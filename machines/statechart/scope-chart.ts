@@ -1,6 +1,6 @@
 /**
- * The life cycle of a scope as an XState statechart: whole in itself, so that XState's interpreter,
- * its graph and its inspectors can take it as it stands. `providerScope` runs it, and walks it faster.
+ * The life cycle of a scope as a complete XState statechart: XState's interpreter, graph functions and
+ * inspectors take it as it is. `providerScope` runs the same chart faster.
  */
 import { assign, enqueueActions, raise, setup } from 'xstate'
 import type { Decision, EpisodeSummary, ScopeState } from '../model/decision.ts'
@@ -22,7 +22,7 @@ export interface ScopeInput {
   readonly at?: number
 }
 
-/** What one event decided, emitted once, after the state has settled. */
+/** The decisions of one event, emitted once, after the state has settled. */
 export interface ScopeEmitted {
   readonly type: 'decided'
   /** Epoch milliseconds. */
@@ -32,30 +32,30 @@ export interface ScopeEmitted {
   readonly episode: EpisodeSummary | null
 }
 
-/** An event was refused at the door: it changed nothing, and the scope goes on. */
+/** An event was refused at the door. It changed nothing, and the scope continues. */
 export interface ScopeRefused {
   readonly type: 'refused'
   readonly error: InvalidInput
 }
 
 /**
- * The statechart's context holds the scope's in one field: XState copies a context field by field
- * for every event, and the scope's own step has done so already.
+ * The statechart's context holds the scope's context in one field. XState copies a context field by field for
+ * every event, and the scope's own step has already done so.
  */
 export interface MachineContext {
   scope: ScopeContext
 }
 
-/** Raised by the chart for itself after the last step of an event. Nobody else sends it. */
+/** Raised by the chart for itself after the last step of an event. No other code sends it. */
 interface EventFinished {
   readonly type: typeof finishedType
 }
 
-/** What is told of the event that made `scope` what it is; null when it decided nothing. */
+/** The emitted event for the last scope event; null when that event decided nothing. */
 export const emittedBy = ({ at, decisions, summary }: ScopeContext): ScopeEmitted | null =>
   decisions.length > 0 || summary !== null ? { type: 'decided', at, decisions, episode: summary } : null
 
-/** A scope that has seen nothing. Throws `InvalidInput`. */
+/** The context of a scope before its first event. Throws `InvalidInput`. */
 const contextOf = (input: ScopeInput | undefined): ScopeContext => {
   if (typeof input?.scope !== 'string')
     throw new InvalidInput([{ field: 'input.scope', expected: 'a string', got: String(input?.scope) }])
@@ -98,7 +98,8 @@ const machineSetup = setup({
       changed(context.scope, (draft) => enter(draft, state)),
     ),
     closeQuantum: assign(({ context: { scope } }) => changed(scope, closeQuantum)),
-    // A raised event comes after all steps that need no event: nothing else in a statechart is last.
+    // XState takes a raised event only after all steps that need no event. No other feature of a statechart
+    // comes last.
     finishLater: raise({ type: finishedType }),
     finish: assign(({ context: { scope } }) => changed(scope, finish)),
     emitDecisions: enqueueActions(({ context, enqueue }) => {
@@ -116,7 +117,7 @@ const whenPrimariesAreGone = [
   { guard: 'fairnessDue', target: '#scope.auxiliaryDraining' },
 ] as const
 
-/** The statechart. XState's interpreter runs it as it is; `providerScope` is the actor for use. */
+/** The statechart. XState's interpreter runs it as it is; `providerScope` is the actor to use. */
 export const scopeChart = machineSetup.createMachine({
   id: 'scope',
   initial: 'idle',

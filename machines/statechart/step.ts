@@ -1,4 +1,7 @@
-/** The moves of the statechart: take an event in, enter a state, close a quantum, and tell who must wait. */
+/**
+ * The moves of the statechart: take an event in, enter a state, close a quantum, and tell owners that their
+ * calls wait.
+ */
 import { HashMap } from 'effect'
 import { preempt, sweep, sweepPending } from '../events/deadlines.ts'
 import * as facts from '../events/operations.ts'
@@ -65,9 +68,12 @@ export const begin = (before: ScopeContext, atMs: number): Draft => {
   return draft
 }
 
-/** Takes an event in: applies the fact, ends what is due, grants what may go in the present state. */
+/**
+ * Takes an event in: applies it, ends calls whose deadlines have passed, and grants the permits that the
+ * present state allows.
+ */
 export const takeIn = (draft: Draft, event: ScopeEvent): void => {
-  // The fact first: an answer that comes with its deadline still counts.
+  // The event comes before the deadlines: an answer that arrives exactly at its deadline still counts.
   applyFact(draft, event)
   sweep(draft)
   pass(draft)
@@ -91,14 +97,17 @@ const enterState: Readonly<Partial<Record<ScopeState, (draft: Draft) => void>>> 
   },
 }
 
-/** Enters `state` and grants what may go there. */
+/** Enters `state` and grants the permits that it allows. */
 export const enter = (draft: Draft, state: ScopeState): void => {
   draft.state = state
   enterState[state]?.(draft)
   pass(draft)
 }
 
-/** Leaves the drain for a primary; what was served counts as the quantum, and the primary is owed the next turn. */
+/**
+ * Leaves the drain for a primary. The drain's tokens count as the quantum, and the primary is owed the next
+ * turn.
+ */
 export const closeQuantum = (draft: Draft): void => {
   if (draft.drain.servedTokens === 0) return
   draft.primaryOwed = true
@@ -109,13 +118,16 @@ export const closeQuantum = (draft: Draft): void => {
     draft.episode = { ...draft.episode, fairnessQuanta: draft.episode.fairnessQuanta + 1 }
 }
 
-/** Ends the work on an event: calls that wait hear of it, and what must hold is looked at. */
+/** Ends the work on an event: the owners of waiting calls are told, and the invariants are checked. */
 export const finish = (draft: Draft): void => {
   announce(draft)
   checkScope(draft)
 }
 
-/** Every call that came, or came back, with the event and could not go hears that it waits, and why. */
+/**
+ * Tells the owner of each call that this event submitted or returned, and that got no permit, why the call
+ * waits.
+ */
 const announce = (draft: Draft): void => {
   if (draft.unannounced.length === 0) return
   const { unannounced } = draft

@@ -1,8 +1,8 @@
 /**
- * Walks the statechart. The ways out of each state are read once from the chart's own definition,
- * so that an event costs what it decides: XState's interpreter works every step out anew and
- * copies the context for each. That both come to the same is a law in the tests. What the walk does
- * not know of, a chart may not have: `walkerOf` refuses it, by node and feature.
+ * Walks the statechart. The arrows of each state are read once from the chart's definition, so that an event
+ * costs only its own decisions: XState's interpreter works out every step anew and copies the context for
+ * each. A law in the tests shows that both give the same result. `walkerOf` refuses a chart with a feature
+ * that the walker does not know, and names node and feature.
  */
 import type { AnyStateMachine, AnyStateNode } from 'xstate'
 import type { ScopeState } from '../model/decision.ts'
@@ -30,18 +30,18 @@ interface WalkedArrow extends Arrow {
 /** A node's path as the state's name. */
 const nameOf = ({ path }: AnyStateNode): ScopeState => path.join('.') as ScopeState
 
-/** Where entering a node ends: in itself, or in its initial child. */
+/** The state that entering a node reaches: the node itself, or the leaf under its initial children. */
 const leafOf = (node: AnyStateNode): AnyStateNode =>
   node.type === 'compound' ? leafOf(node.initial.target[0] as AnyStateNode) : node
 
 const leavesOf = (node: AnyStateNode): ReadonlyArray<AnyStateNode> =>
   node.type === 'compound' ? Object.values(node.states).flatMap(leavesOf) : [node]
 
-/** From the node itself outwards: an inner transition comes before an outer one. */
+/** The node and its ancestors, from the inside out: an inner transition comes before an outer one. */
 const lineOf = (node: AnyStateNode): ReadonlyArray<AnyStateNode> =>
   node.parent === undefined ? [node] : [node, ...lineOf(node.parent)]
 
-/** The ways out of every state, in the order in which they are tried. */
+/** The arrows out of every state, in the order in which they are tried. */
 const arrowsOf = (machine: AnyStateMachine): ReadonlyMap<ScopeState, ReadonlyArray<WalkedArrow>> =>
   new Map(
     leavesOf(machine.root).map((leaf) => [
@@ -63,14 +63,15 @@ const arrowsOf = (machine: AnyStateMachine): ReadonlyMap<ScopeState, ReadonlyArr
   )
 
 /**
- * How to walk a chart: takes an event in, then goes where a guard leads until none does. Throws an
- * error that names node and feature for a chart that has what the walk does not know.
+ * Returns the function that walks a chart: it takes an event in, then follows arrows whose guards hold until
+ * none holds. Throws an error that names node and feature for a chart with a feature that the walker does not
+ * know.
  */
 export const walkerOf = (machine: AnyStateMachine) => {
   checkWalkable(machine)
   const arrows = arrowsOf(machine)
   const wayOut = (scope: ScopeContext): WalkedArrow | undefined => {
-    // Every step of every event comes here: a loop costs no closure.
+    // Every step of every event runs this: a loop allocates no closure.
     for (const arrow of arrows.get(scope.state) ?? []) if (arrow.holds(scope)) return arrow
     return undefined
   }

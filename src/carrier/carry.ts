@@ -5,9 +5,8 @@ import { priorityVariable } from './priority.ts'
 import { currentPriority } from './with-priority.ts'
 
 /**
- * What a message to a worker thread takes along: plain data for `postMessage`, `workerData` or
- * JSON. It holds the permits too, so that calls made on a worker's behalf borrow the place of the
- * call that waits for it.
+ * Plain data for a message to a worker thread: for `postMessage`, `workerData` or JSON. It holds the permits
+ * too. A call that the worker makes for a waiting call then borrows the waiting call's place.
  */
 export type Carried = Ambient
 
@@ -23,7 +22,7 @@ const permitOf = (value: unknown, depth = 0): AmbientPermit | null => {
   return { scope, callId, outer: permitOf(outer, depth + 1) }
 }
 
-/** Runs `fn` under what was carried here. What cannot be read counts as untagged and without a permit. */
+/** Runs `fn` under the carried surroundings. Unreadable data counts as untagged and without a permit. */
 export const withCarried = <A>(carried: unknown, fn: () => A): A => {
   const { priorityClass, permit } = (
     typeof carried === 'object' && carried !== null ? carried : {}

@@ -1,4 +1,4 @@
-/** How often something that came from outside named no class of ours. */
+/** Counts values from outside that name no known class. */
 import { type ParsedPriority, parsePriority } from './priority.ts'
 
 export interface CarrierCounters {
@@ -10,7 +10,7 @@ let unknownPriorities = 0
 
 export const carrierCounters = (): CarrierCounters => ({ unknownPriorities })
 
-/** Parses, counts what is unknown, and says so once per process; never what the value was. */
+/** Parses the text. Counts an unknown class and reports it once per process, without the value. */
 export const readPriority = (text: string | null | undefined): ParsedPriority['priorityClass'] => {
   const { priorityClass, unknown } = parsePriority(text)
   if (unknown) {

@@ -8,8 +8,8 @@ import { currentPriority } from './with-priority.ts'
 export type HeaderRecord = Readonly<Record<string, string | number | ReadonlyArray<string> | undefined>>
 
 /**
- * A copy of `headers` that says what the present class is. A class that they stated before, under
- * any spelling of the name, is replaced; when untagged the header is absent.
+ * A copy of `headers` with the present class. It replaces a class that was stated before, under any spelling
+ * of the name. When untagged, the header is absent.
  */
 export function inject(headers: Headers): Headers
 export function inject<H extends HeaderRecord>(headers: H): H & { readonly 'x-resource-priority'?: string }
@@ -38,8 +38,8 @@ const statedIn = (headers: Headers | HeaderRecord): string | null => {
 }
 
 /**
- * The class that `headers` state; null when they state none, or none that is known, which is
- * counted. Pass it to `withPriority`.
+ * The class that `headers` state; null when they state none or an unknown one, which is counted. Pass it to
+ * `withPriority`.
  */
 export const extract = (headers: Headers | HeaderRecord): PriorityClass | null =>
   readPriority(statedIn(headers))

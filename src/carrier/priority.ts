@@ -1,4 +1,6 @@
-/** The one reading of a priority class: from text, from a task, and as a number for a server that sorts by it. */
+/**
+ * All readings of a priority class: from text, from a task, and as a number for a server that sorts by it.
+ */
 import { type PriorityClass, priorityClasses, priorityRanks } from '../../machines/index.ts'
 
 /** Header that carries the class between processes, in and out. */
@@ -10,13 +12,16 @@ export const priorityVariable = 'RIGHTOFWAY_PRIORITY'
 export interface ParsedPriority {
   /** Null when untagged. */
   readonly priorityClass: PriorityClass | null
-  /** A class was stated and is none of ours: the caller should count it. It is never an escalation. */
+  /** A class was stated that does not exist: the caller should count it. It never raises the priority. */
   readonly unknown: boolean
 }
 
 const untagged: ParsedPriority = { priorityClass: null, unknown: false }
 
-/** Reads a wire name: space around it and case do not matter, blank is untagged, anything else unknown and untagged. */
+/**
+ * Reads a wire name. Space around it and case do not matter. Blank text is untagged; other text is unknown
+ * and untagged.
+ */
 export const parsePriority = (text: string | null | undefined): ParsedPriority => {
   const name = text?.trim().toLowerCase() ?? ''
   if (name === '') return untagged
@@ -24,7 +29,7 @@ export const parsePriority = (text: string | null | undefined): ParsedPriority =
   return { priorityClass, unknown: priorityClass === null }
 }
 
-/** Task types that load the toolset: nothing can orchestrate before them. */
+/** Task types that load the toolset: orchestration cannot start before them. */
 export const hydrationTaskTypes: ReadonlyArray<string> = ['skill_workflows', 'capability_hydration']
 
 /**
@@ -40,6 +45,9 @@ export const priorityForTaskType = (
   return lane === 'queries' ? 'interactive' : 'background_ingestion'
 }
 
-/** The value of the body field `priority` of servers that sort by it (vLLM); undefined when untagged: then leave it out. */
+/**
+ * The number for the body field `priority` of servers that sort by it (vLLM). Undefined when untagged: leave
+ * the field out then.
+ */
 export const priorityRank = (priorityClass: PriorityClass | null): number | undefined =>
   priorityClass === null ? undefined : priorityRanks[priorityClass]

@@ -3,21 +3,24 @@ import type { PriorityClass } from '../../machines/index.ts'
 import { currentAmbient, withAmbient } from './ambient.ts'
 import { priorityRank } from './priority.ts'
 
-/** The class that calls made here get unless they state one; null when untagged. */
+/** The class of a call made here that states none; null when untagged. */
 export const currentPriority = (): PriorityClass | null => currentAmbient().priorityClass
 
-/** Runs `fn`, and all that it starts, under a class that replaces the one around it; null untags. */
+/**
+ * Runs `fn`, and everything that it starts, under a class that replaces the present one; null removes the
+ * tag.
+ */
 export const withPriority = <A>(priorityClass: PriorityClass | null, fn: () => A): A =>
   withAmbient({ ...currentAmbient(), priorityClass }, fn)
 
-/** The class of work that is handed to a child agent: orchestration, but what is background stays background. */
+/** The class of work for a child agent: orchestration, but background work stays background. */
 export const delegated = (): PriorityClass =>
   currentPriority() === 'background_ingestion' ? 'background_ingestion' : 'orchestration'
 
-/** Runs `fn` as work that is handed to a child agent. */
+/** Runs `fn` as work for a child agent. */
 export const delegate = <A>(fn: () => A): A => withPriority(delegated(), fn)
 
-/** To spread into a request body for a server that sorts by `priority`; empty when untagged. */
+/** A field to spread into a request body for a server that sorts by `priority`; empty when untagged. */
 export const priorityField = (): { readonly priority?: number } => {
   const priority = priorityRank(currentPriority())
   return priority === undefined ? {} : { priority }

@@ -1,4 +1,4 @@
-/** `rightofway classify [file|-]`: what a provider's answer says about its capacity. */
+/** `rightofway classify [file|-]`: the evidence about capacity in a provider's answer. */
 import { readFileSync } from 'node:fs'
 import { Console, Effect } from 'effect'
 import { Argument, Command } from 'effect/cli'
@@ -23,7 +23,7 @@ export const classifyVerb = Command.make(
   }),
 ).pipe(Command.withDescription("Read what a provider's answer says about its capacity"))
 
-/** JSON where it is JSON; a pasted answer is text. */
+/** Parses JSON. Other input, such as a pasted answer, stays text. */
 const parsed = (text: string): unknown => {
   try {
     return JSON.parse(text)

@@ -1,4 +1,7 @@
-/** `rightofway explain <call-id>`: why a call waits, or what became of it, from the journal of a running or a dead host. */
+/**
+ * `rightofway explain <call-id>`: why a call waits, or how it ended, from the journal of a running or a dead
+ * host.
+ */
 import { Console, Effect, Option } from 'effect'
 import { Argument, Command } from 'effect/cli'
 import { attempt, CliFailure } from './failure.ts'
@@ -33,12 +36,12 @@ const explain = async (path: string, callId: string) => {
     ])
   const reader = await openSqliteReader(path)
   try {
-    // Of a dead host the calls are as they were at its last event.
+    // A dead host's calls are shown as they were at its last event.
     const now = reader.isWritten() ? { nowMs: Date.now() } : {}
     const stateOf = stateInJournal(reader, path)
     const explanation = await explainFrom(reader, path, callId, { stateOf, ...now })
     if (explanation !== null) return explanation
-    // Its entries are gone, but a checkpoint may remember it.
+    // The call's entries are gone, but a checkpoint may still name it.
     for (const context of await checkpointsNaming(reader, callId)) {
       const known = explainState(context, callId, now.nowMs)
       if (known !== null) return known

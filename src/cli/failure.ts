@@ -1,4 +1,4 @@
-/** What a verb cannot do, in one line for a person. */
+/** A failure of a verb, in one line for a person. */
 import { Data, Effect } from 'effect'
 
 export class CliFailure extends Data.TaggedError('CliFailure')<{
@@ -19,7 +19,7 @@ const systemErrors: Readonly<Record<string, string>> = {
   ENOTFOUND: 'is not known; choose another with --host',
 }
 
-/** One line: what failed, with the value, and what to do. Never a stack. */
+/** One line: the failure, the value, and the next step. Never a stack. */
 export const lineOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
   const { code, syscall, address, port } = error as NodeJS.ErrnoException & {
@@ -33,6 +33,6 @@ export const lineOf = (error: unknown): string => {
 
 export const failure = (error: unknown): CliFailure => new CliFailure({ message: lineOf(error) })
 
-/** Does `work`, synchronous or not; what it throws becomes a line. */
+/** Runs `work`, synchronous or not, and turns its error into a line. */
 export const attempt = <A>(work: () => A | PromiseLike<A>): Effect.Effect<A, CliFailure> =>
   Effect.tryPromise({ try: async () => await work(), catch: failure })

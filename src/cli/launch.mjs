@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The bin. Plain JavaScript that Node 20 understands: it finds a Node that can run the program, and
-// the program's sources or its build, and gets out of the way.
+// The bin: plain JavaScript that Node 20 understands. It finds a Node that can run the program, and the
+// program's sources or its build, and starts it.
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import module, { createRequire } from 'node:module'
@@ -19,7 +19,7 @@ else relaunch()
 
 async function run() {
   quieten()
-  // Types are stripped and code is compiled once, not at every start.
+  // Keeps stripped and compiled code, so that only the first start pays for both.
   module.enableCompileCache?.()
   const source = join(dirname(self), 'main.ts')
   // Node strips no types under node_modules, so an installed package runs its build.
@@ -28,7 +28,7 @@ async function run() {
   else await import('../../dist/src/cli/main.js')
 }
 
-/** That node:sqlite and type stripping are experimental is our business, not the user's. */
+/** The user need not know that node:sqlite and type stripping are experimental. */
 function quieten() {
   const emit = process.emitWarning
   process.emitWarning = (warning, ...rest) => {
@@ -58,7 +58,7 @@ function relaunch() {
   })
 }
 
-/** The Node that this package brings along for its development; null when there is none. */
+/** The Node that this package brings for its own development; null when there is none. */
 function newerNode() {
   const own = join(root, 'node_modules', '.bin', 'node')
   if (existsSync(own)) return own

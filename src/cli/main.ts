@@ -16,8 +16,8 @@ import { simulateVerb } from './simulate.ts'
 import { tokenVerb } from './token.ts'
 import { version } from './version.ts'
 
-// A new verb is a file beside this one and a name in this list. What it needs to run it imports when it
-// runs, so that no verb pays for another.
+// A new verb is a file beside this one and a name in this list. A verb imports its parts when it runs, so
+// that no verb pays for another.
 const verbs = [
   serveVerb,
   demoVerb,
@@ -37,7 +37,7 @@ const program = Command.make('rightofway').pipe(
   Command.run({ version }),
   Effect.tapCause((cause) => {
     const error = Cause.squash(cause)
-    // A fault in the command line has been shown with the help that mends it.
+    // The user has already seen this fault of the command line, with the help that mends it.
     if (Cause.hasInterruptsOnly(cause) || CliError.isCliError(error)) return Effect.void
     if (error instanceof CliFailure && error.isShown) return Effect.void
     return Console.error(`rightofway: ${lineOf(error)}`)
@@ -46,9 +46,9 @@ const program = Command.make('rightofway').pipe(
 )
 
 NodeRuntime.runMain(program, {
-  // Every failure has said its line; a stack would only hide it.
+  // Every failure has printed its line; a stack would only hide it.
   disableErrorReporting: true,
-  // Told to stop, it stopped: SIGINT and SIGTERM end well.
+  // SIGINT and SIGTERM ask the program to stop: then a stop is a success.
   teardown: (exit, onExit) => {
     if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return onExit(0)
     const error = Cause.squash(exit.cause)

@@ -1,4 +1,7 @@
-/** `rightofway replay <journal>`: any past state of a journal, and what another policy would have made of it. */
+/**
+ * `rightofway replay <journal>`: any past state of a journal, and the decisions that another policy would
+ * have made.
+ */
 import { Console, Effect, Option } from 'effect'
 import { Argument, Command, Flag } from 'effect/cli'
 import { attempt } from './failure.ts'

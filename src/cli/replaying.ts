@@ -1,4 +1,4 @@
-/** What `replay` does, apart from its flags. */
+/** The work of `replay`, apart from its flags. */
 import { readFileSync } from 'node:fs'
 import { HashMap } from 'effect'
 import type { Decision, PolicyInput, ScopeContext } from '../../machines/index.ts'
@@ -23,7 +23,7 @@ export interface ReplayRequest {
   readonly json: boolean
 }
 
-/** Answers what to print. Throws `CliFailure`, and what the journal says of itself. */
+/** Returns the text to print. Throws `CliFailure`, and the journal's own errors. */
 export const replay = async (request: ReplayRequest): Promise<string> => {
   const untilAt = request.at === null ? null : timeOf(request.at)
   if (request.policyPath === null) return stateText(request, untilAt)
@@ -65,7 +65,7 @@ const stateText = async (
       throw new CliFailure({ message: `journal ${journal} knows ${what}${when}` })
     }
     if (json) return scopes.map(({ context }) => JSON.stringify(encodeScope(context))).join('\n')
-    // One moment for all scopes: the one that was asked for, or the newest event of any.
+    // One moment for all scopes: the requested one, or the newest event of any scope.
     const nowMs = untilAt ?? Math.max(...scopes.map(({ context }) => context.at))
     return scopes.map((one) => scopeText(one.context, one.position, nowMs).join('\n')).join('\n\n')
   } finally {
@@ -127,11 +127,14 @@ const differencesText = (
 
 interface History {
   readonly history: JournalRecord[]
-  /** Where it begins; absent when it is whole. */
+  /** The snapshot at which the history begins; absent when the history is whole. */
   readonly snapshot?: unknown
 }
 
-/** Each scope's history from its beginning, or from the oldest checkpoint where that was compacted. */
+/**
+ * Each scope's history from its beginning, or from the oldest checkpoint if the entries before it were
+ * compacted.
+ */
 const historiesOf = (tables: OpenTables, scope: string | null, untilAt: number | null) => {
   const { entries, checkpoints, path } = tables
   const compacted = entries.retention().through > 0

@@ -1,4 +1,4 @@
-/** `rightofway serve`: the gateway, until it is told to stop. */
+/** `rightofway serve`: runs the gateway until it is told to stop. */
 import { Effect, Option } from 'effect'
 import { Command, Flag } from 'effect/cli'
 import { attempt } from './failure.ts'

@@ -1,4 +1,4 @@
-/** What `serve` does, apart from its flags: they are read before any of this is loaded. */
+/** The work of `serve`, apart from its flags: they are read before any of this is loaded. */
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -23,11 +23,14 @@ export interface ServeRequest {
     readonly insecure?: boolean
   }
   readonly configPath: string | null
-  /** Lets a person act in the inspector, with a token that is drawn at the start. */
+  /** Lets a person act in the inspector, with a random token that is made at the start. */
   readonly allowActions: boolean
 }
 
-/** Runs until it is interrupted, then closes: waiting calls keep their places, answers under way get their grace. */
+/**
+ * Runs until it is interrupted, then closes. Waiting calls keep their places; answers under way get their
+ * grace.
+ */
 export const serve = (request: ServeRequest) =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -68,7 +71,7 @@ const answersDone = async (gateway: Gateway, graceMs: number): Promise<void> => 
 }
 
 interface Service {
-  /** What the inspector's operator has to know; null when it is read-only. */
+  /** The token for the inspector's operator; null when the inspector is read-only. */
   readonly token: string | null
   readonly host: LaneHost
   readonly gateway: Gateway
@@ -100,7 +103,10 @@ const open = async (config: GatewayConfig, allowActions: boolean): Promise<Servi
   }
 }
 
-/** The host outlives the gateway's grace a little, so that what is cut is still written down. */
+/**
+ * The host lives slightly longer than the gateway's grace, so that answers that are cut off are still
+ * recorded.
+ */
 const close = async ({ host, gateway }: Service, graceMs: number): Promise<void> => {
   const hostClosed = host.close({ graceMs: graceMs + 1_000 })
   await gateway.close({ graceMs })
@@ -123,7 +129,7 @@ const readJson = (path: string): unknown => {
   }
 }
 
-/** Says where a faulty field was stated. */
+/** Adds to an error the place where the faulty field was stated. */
 const named = <A>(place: string, parse: () => A): A => {
   try {
     return parse()

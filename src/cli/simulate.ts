@@ -1,4 +1,4 @@
-/** `rightofway simulate <scenario.json>`: what each policy would do with your traffic, before production. */
+/** `rightofway simulate <scenario.json>`: compares policies on your traffic before production. */
 import { Console, Effect, Option } from 'effect'
 import { Argument, Command, Flag } from 'effect/cli'
 import { attempt } from './failure.ts'

@@ -1,4 +1,4 @@
-/** What `simulate` does, apart from its flags: they are read before any of this is loaded. */
+/** The work of `simulate`, apart from its flags: they are read before any of this is loaded. */
 import { writeFileSync } from 'node:fs'
 import { parsePolicies, runArena } from '../simulation/arena/arena.ts'
 import { policyNames } from '../simulation/arena/contenders.ts'
@@ -16,7 +16,7 @@ export interface SimulateRequest {
   readonly json: boolean
 }
 
-/** Runs the arena, writes the report if one is wanted, and answers what to print. */
+/** Runs the arena, writes the report if one is asked for, and returns the text to print. */
 export const simulate = (request: SimulateRequest): string => {
   const { scenarioPath, policies, tracesDir, reportPath, json } = request
   const names =
@@ -40,7 +40,7 @@ const writeReport = (path: string, html: string): void => {
 
 const barWidth = 30
 
-/** Draws on standard error when a person looks at it; silent otherwise. */
+/** Draws on standard error when that is a terminal; silent otherwise. */
 const progressBar = (): ((policy: string, share: number) => void) => {
   const { stderr } = process
   if (!stderr.isTTY) return () => {}

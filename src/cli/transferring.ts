@@ -1,4 +1,4 @@
-/** What `journal export` and `journal import` do, apart from their flags. */
+/** The work of `journal export` and `journal import`, apart from their flags. */
 import { createReadStream, createWriteStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises'
 import { exportJournal, importJournal } from '../journal/transfer.ts'
 import { CliFailure } from './failure.ts'
 
-/** Writes the journal's lines to `out`, or to standard output when null; answers how many. */
+/** Writes the journal's lines to `out`, or to standard output when null. Returns the number of lines. */
 export const writeExport = async (journal: string, out: string | null): Promise<number> => {
   let count = 0
   async function* lines(): AsyncGenerator<string> {
@@ -18,13 +18,13 @@ export const writeExport = async (journal: string, out: string | null): Promise<
   if (out === null) {
     for await (const line of lines()) await written(line)
   } else {
-    // An export is often the last copy of something: it overwrites nothing.
+    // An export is often the only copy left, so it never overwrites a file.
     await pipeline(Readable.from(lines()), createWriteStream(out, { flags: 'wx', mode: 0o600 }))
   }
   return count
 }
 
-/** Standard output is not ours to end. Whoever reads it may stop, as `head` does. */
+/** Does not end standard output, which belongs to the process. A reader such as `head` may stop early. */
 const written = (line: string): Promise<void> =>
   new Promise((resolve, reject) => {
     process.stdout.write(line, (error) => (error == null ? resolve() : reject(error)))
@@ -39,7 +39,7 @@ export const readImport = async (
   return importJournal(journal, createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY }))
 }
 
-/** A stream that cannot be read would otherwise fail where nobody listens, or look like an empty file. */
+/** Opens a file first: an unreadable stream would fail without a listener, or look like an empty file. */
 const opened = (file: string): Promise<NodeJS.ReadableStream> =>
   new Promise((resolve, reject) => {
     const stream = createReadStream(file)

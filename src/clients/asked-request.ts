@@ -1,4 +1,7 @@
-/** Reads what a `fetch` is about to send: enough to tell whether it is a call, to whom, and how large. */
+/**
+ * Reads the request that a `fetch` is about to send: whether it is a call, its provider and model, and its
+ * size.
+ */
 import { keyOf } from '../gateway/identity/credential.ts'
 import { modelOf } from '../gateway/identity/model-of.ts'
 import { fingerprint } from '../host/scope-name.ts'
@@ -9,20 +12,20 @@ type FetchInit = NonNullable<Parameters<typeof fetch>[1]>
 export interface AskedRequest {
   readonly url: URL
   readonly method: string
-  /** The body's bytes; null when there is none, or when it is a stream that can be read once only. */
+  /** The body's bytes; null when there is no body, or when it is a stream that can be read only once. */
   readonly body: Buffer | null
-  /** It can be sent again after a refusal. */
+  /** The request can be sent again after a refusal. */
   readonly repeatable: boolean
-  /** The model that is asked to work; null when the request asks none. */
+  /** The model that the request names; null when it asks no model. */
   readonly model: string | null
   /** Fingerprint of the request's own key. */
   readonly credential: string
-  /** Sends it. */
+  /** Sends the request. */
   readonly send: (fetcher: typeof fetch, signal: AbortSignal) => Promise<Response>
   readonly signal: AbortSignal | undefined
 }
 
-/** The body as bytes; `stream` for what cannot be looked at without using it up. */
+/** The body as bytes; `stream` for a body that cannot be read without using it up. */
 const bytesOf = (body: FetchInit['body']): Buffer | null | 'stream' => {
   if (body === null || body === undefined) return null
   if (typeof body === 'string') return Buffer.from(body)
@@ -53,7 +56,8 @@ export const readAsked = async (input: FetchInput, init: FetchInit = {}): Promis
   const method = (init.method ?? 'GET').toUpperCase()
   const bytes = method === 'POST' ? bytesOf(init.body) : null
   const body = bytes === 'stream' ? null : bytes
-  // A body that cannot be read may ask anything; it is admitted rather than let past the lanes.
+  // A body that cannot be read may ask a model: the request is admitted as a call, so it does not bypass the
+  // lanes.
   const model = bytes === 'stream' ? 'unknown' : body === null ? null : modelOf(url.pathname, body)
   return {
     url,

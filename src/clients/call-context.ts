@@ -1,18 +1,21 @@
 /**
- * What a program says of the calls that it makes, carried by the flow of execution to where they are
- * sent: the lane, the turn, who asks. A client below an SDK sees a request, and nothing of this.
+ * The program's description of its calls: the lane, the turn, the principal. The flow of execution carries it
+ * to the place where the calls are sent. A client below an SDK sees only a request, without this description.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { CallRequest } from '../host/request.ts'
 
-/** Everything but what belongs to one dispatch: its id, its signal, its size. */
+/** A description without the fields of one dispatch: its id, its signal, its size. */
 export type CallContext = Omit<CallRequest, 'id' | 'signal' | 'inputTokens' | 'outputTokens'>
 
 const storage = new AsyncLocalStorage<CallContext>()
 
-/** What was said around this code; empty when nothing was. */
+/** The description that surrounds this code; empty when there is none. */
 export const currentCall = (): CallContext => storage.getStore() ?? {}
 
-/** Runs `fn`, whose calls are what `call` says; what it leaves out, the code around it has said. */
+/**
+ * Runs `fn`, whose calls are described by `call`. Fields that `call` leaves out come from the surrounding
+ * description.
+ */
 export const withCall = <A>(call: CallContext, fn: () => A): A =>
   storage.run({ ...currentCall(), ...call }, fn)

@@ -1,7 +1,7 @@
 /**
- * A `fetch` that asks for a permit before it sends: it makes any SDK that takes a `fetch` lane-aware.
- * A refusal of the provider goes back to its place and is sent again when its turn comes; usage,
- * limits and errors are read from the answer as it passes; the permit is held until the body ends.
+ * A `fetch` that asks for a permit before it sends: any SDK that takes a `fetch` then keeps to its lane. A
+ * call that the provider refuses goes back to its place and is sent again in its turn. Usage, limits and
+ * errors are read from the answer as it passes. The permit is held until the body ends.
  */
 import { randomUUID } from 'node:crypto'
 import type { PolicyInput } from '../../machines/index.ts'
@@ -22,7 +22,10 @@ import { currentCall } from './call-context.ts'
 import { type AnswerReading, type BodyEnd, headOf, remade, watched } from './watched-response.ts'
 
 export interface LanedFetchOptions {
-  /** What a request is as a call; null lets it pass without a permit. Default: what `withCall` said, for requests that ask a model. */
+  /**
+   * Describes a request as a call; null lets it pass without a permit. Default: for requests that ask a
+   * model, the description of `withCall`.
+   */
   readonly call?: (asked: AskedRequest) => CallRequest | null
   /** With a host: the scope of a request. Default: its provider, its key's fingerprint and its model. */
   readonly scope?: (asked: AskedRequest) => ScopeKey
@@ -30,11 +33,11 @@ export interface LanedFetchOptions {
   readonly policy?: PolicyInput
   /** Name of the provider. Default: from the scope's name, or from the address. */
   readonly provider?: string
-  /** What sends. Default: the global `fetch`. */
+  /** The `fetch` that sends. Default: the global one. */
   readonly fetch?: typeof fetch
   /**
-   * What becomes of a call that gets no permit. `respond` (default): an answer with a problem document
-   * that tells SDKs not to try again; `throw`: the `AdmissionError` itself.
+   * The answer for a call that gets no permit. `respond` (default): a problem document that tells SDKs not to
+   * try again; `throw`: the `AdmissionError` itself.
    */
   readonly refusals?: 'respond' | 'throw'
 }
@@ -48,12 +51,12 @@ const hosts: ReadonlyArray<readonly [RegExp, string]> = [
 const providerAt = ({ hostname }: URL): string =>
   hosts.find(([pattern]) => pattern.test(hostname))?.[1] ?? hostname
 
-/** A body that is no success is kept up to here, to be read and passed on. */
+/** The most bytes of an unsuccessful answer that are kept, to be read and passed on. */
 const heldBytes = 1024 * 1024
 
 const plainCall = ({ model }: AskedRequest): CallRequest | null => (model === null ? null : currentCall())
 
-/** What the attempts of one call share. */
+/** The state that all attempts of one call share. */
 interface Course {
   readonly asked: AskedRequest
   readonly scope: LaneScope
@@ -64,7 +67,10 @@ interface Course {
   readonly estimator: BytesEstimator
 }
 
-/** The lanes of every request that goes through it. Turn the SDK's own retries off: each would be a new call. */
+/**
+ * A `fetch` whose every request goes through the lanes. Turn the SDK's own retries off: each retry would be a
+ * new call.
+ */
 export const lanedFetch = (lanes: LaneScope | LaneHost, options: LanedFetchOptions = {}): typeof fetch => {
   const { call: describe = plainCall, fetch: send = globalThis.fetch, refusals = 'respond' } = options
   const limits = new LimitReader()
@@ -108,7 +114,7 @@ const scopeOf = (
 const isAdmissionError = (error: unknown): error is AdmissionError =>
   error instanceof Error && 'callId' in error && '_tag' in error
 
-/** One request on its way: sent until there is an answer for the caller. */
+/** One request on its way. It is sent again until there is an answer for the caller. */
 class LanedRequest implements Sender {
   readonly dispatch = 'withGrant'
   readonly #course: Course
@@ -131,7 +137,7 @@ class LanedRequest implements Sender {
 
   granted(permit: Permit): void {
     this.#attempt(permit).catch((error: unknown) => {
-      // Whatever failed, the place is free again.
+      // After any failure the place is free again.
       if (!permit.settled) this.#attempts.end({ outcome: permit.isAborted ? 'cancelled' : 'failed' })
       this.#failed(error)
     })
@@ -170,14 +176,17 @@ class LanedRequest implements Sender {
     this.#answered(watched(source, (end, reading) => this.#bodyEnded(permit, end, reading)))
   }
 
-  /** Settles; true when the request is sent again from its place. */
+  /** Settles the permit; true when the request is sent again from its place. */
   #waitsAgain(settlement: Settlement): boolean {
     if (this.#course.asked.repeatable) return this.#attempts.settle(settlement) === 'waiting'
     this.#attempts.end(settlement)
     return false
   }
 
-  /** Any answer but a success: evidence sends the call back to its place, all else is the caller's. */
+  /**
+   * Handles an unsuccessful answer. With evidence, the call goes back to its place; any other answer is the
+   * caller's.
+   */
   async #refused(response: Response, receivedAtMs: number): Promise<void> {
     const body = new Uint8Array(await response.arrayBuffer())
     const head = Buffer.from(body.subarray(0, heldBytes))
@@ -187,11 +196,14 @@ class LanedRequest implements Sender {
       return this.#answered(remade(response, body))
     }
     if (this.#waitsAgain({ outcome: 'throttled', evidence })) return
-    // The scope has tried as often as its policy allows; an SDK that tries on would only add to the load.
+    // The scope has tried as often as its policy allows. More tries by the SDK would only add to the load.
     this.#answered(remade(response, body, { 'x-should-retry': 'false' }))
   }
 
-  /** The body of a success has ended. Its reader has a part of it, so the call ends also where a primary took its place. */
+  /**
+   * The body of a success has ended. Its reader already has a part of it, so the call also ends when a
+   * primary took its place.
+   */
   #bodyEnded(permit: Permit, end: BodyEnd, reading: AnswerReading): void {
     if (permit.settled) return
     this.#attempts.end(settlementOf(end, permit, reading))
@@ -213,7 +225,7 @@ const settlementOf = (end: BodyEnd, permit: Permit, { usage, evidence }: AnswerR
   return { outcome: end === 'dropped' || permit.isAborted ? 'cancelled' : 'failed', ...said }
 }
 
-/** A call that got no permit, as an answer in the shape that SDKs read, and do not try again. */
+/** The answer for a call that got no permit, in the shape that SDKs read and do not retry. */
 const refusalOf = (error: AdmissionError): Response => {
   const { name, status, title, detail, retryAfterS } = admissionProblem(error, 0)
   const document = {
@@ -228,7 +240,7 @@ const refusalOf = (error: AdmissionError): Response => {
     headers: {
       'content-type': 'application/problem+json',
       'x-should-retry': 'false',
-      // For whoever stands above the SDK.
+      // For a layer above the SDK.
       ...(retryAfterS === null ? {} : { 'retry-after': String(retryAfterS) }),
     },
   })

@@ -1,10 +1,10 @@
 /**
- * Decorates a Membrane-shaped provider adapter with admission: every attempt of the layer above
- * enters the lanes again. Nothing of Membrane is imported; the shapes are matched.
+ * Decorates a Membrane-shaped provider adapter with admission: every attempt of the layer above enters the
+ * lanes again. Nothing of Membrane is imported; the shapes are matched.
  *
- * Calls are parked here, inside the adapter, also after a refusal of the provider; what the layer
- * above sees of the lanes is a `LaneRefusal`, which it takes neither for a rate limit of the provider
- * nor for a fault of the request. `deferring` makes of it, above, what the host's queue understands.
+ * Calls wait here, inside the adapter, also after a refusal of the provider. The layer above sees a
+ * `LaneRefusal`, which it treats neither as the provider's rate limit nor as a fault of the request.
+ * `deferring` turns it into the error that the host's queue understands.
  */
 import { randomUUID } from 'node:crypto'
 import type { Evidence, Usage } from '../../machines/index.ts'
@@ -18,7 +18,9 @@ import type { Disposition, Permit, Settlement } from '../host/permit.ts'
 import { type CallRequest, callOf } from '../host/request.ts'
 import { currentCall } from './call-context.ts'
 
-/** What a provider adapter says it used. Providers differ in whether `inputTokens` includes the cache. */
+/**
+ * The usage that a provider adapter reports. Providers differ in whether `inputTokens` includes the cache.
+ */
 export interface AdapterUsage {
   readonly inputTokens: number
   readonly outputTokens: number
@@ -41,7 +43,7 @@ export interface AdapterResponse {
   readonly usage?: AdapterUsage
 }
 
-/** The part of an adapter that is decorated; everything else of it passes through. */
+/** The decorated part of an adapter; every other part passes through. */
 export interface ProviderAdapter<Request extends AdapterRequest, Response extends AdapterResponse> {
   readonly name: string
   supportsModel(id: string): boolean
@@ -56,13 +58,15 @@ export interface LanedAdapterOptions<Request extends AdapterRequest> {
   readonly estimate?: (request: Request) => number
   /** How usage counts against the provider's limit. Default: input plus cache writes, as Anthropic counts. */
   readonly usage?: (usage: AdapterUsage) => Usage
-  /** What an error of the adapter says of capacity. Default: normalised errors, and those of SDKs inside them. */
+  /** Reads the evidence in an adapter's error. Default: normalised errors, and errors of SDKs inside them. */
   readonly evidence?: (provider: string, error: unknown) => Evidence | null
 }
 
-/** A call that the lanes did not let through, in the shape of the host's own errors. */
+/** The lanes did not let a call through, in the shape of the host's own errors. */
 export class LaneRefusal extends Error {
-  /** Not `rate_limit` (it would be retried below), and never `invalid_request` (it would cost history). */
+  /**
+   * Not `rate_limit`, which would be retried below, and never `invalid_request`, which would cost history.
+   */
   readonly type: 'server' | 'abort'
   readonly retryable = false
   readonly providerAdmission = 'refused'
@@ -72,7 +76,7 @@ export class LaneRefusal extends Error {
   readonly rawError: AdmissionError
 
   constructor(error: AdmissionError) {
-    // Its own words: a host that searches messages for hints must find none.
+    // The message uses words of its own: a host that searches messages for hints must find none.
     super(`provider lane: ${error._tag} (call ${error.callId})`)
     this.name = 'LaneRefusal'
     this.type = error._tag === 'HostClosed' || error._tag === 'Preempted' ? 'abort' : 'server'
@@ -82,13 +86,13 @@ export class LaneRefusal extends Error {
   }
 }
 
-/** Fresh input and what was written to a cache; reads from a cache are free of the limit. */
+/** Fresh input and cache writes; cache reads do not count against the limit. */
 export const cacheApart = ({ inputTokens, outputTokens, cacheCreationTokens = 0 }: AdapterUsage): Usage => ({
   inputTokens: inputTokens + cacheCreationTokens,
   outputTokens,
 })
 
-/** `inputTokens` holds all of the prompt, as OpenAI and Gemini count. */
+/** `inputTokens` holds the whole prompt, as OpenAI and Gemini count. */
 export const cacheIncluded = ({ inputTokens, outputTokens }: AdapterUsage): Usage => ({
   inputTokens,
   outputTokens,
@@ -105,7 +109,7 @@ interface Dispatch<Response> {
 
 type Adapter = ProviderAdapter<AdapterRequest, AdapterResponse>
 
-/** The adapter, laned. What it has beside `complete` and `stream` is the adapter's own. */
+/** The adapter with lanes. Members other than `complete` and `stream` are the adapter's own. */
 export const lanedAdapter = <
   Request extends AdapterRequest,
   Response extends AdapterResponse,
@@ -127,7 +131,7 @@ export const lanedAdapter = <
       if (bound.has(property)) return bound.get(property)
       const value: unknown = Reflect.get(target, property, target)
       if (typeof value !== 'function') return value
-      // Private members are reached through the adapter only, not through its proxy.
+      // The adapter's private members work only on the adapter itself, not on its proxy.
       const own = (value as (...args: unknown[]) => unknown).bind(target)
       bound.set(property, own)
       return own
@@ -201,9 +205,10 @@ type AdapterReading = Required<Pick<LanedAdapterOptions<AdapterRequest>, 'usage'
   readonly provider: string
 }
 
-/** One request of the layer above, sent until there is an answer. It is settled by the adapter's promise. */
+/** One request of the layer above, sent until there is an answer. The adapter's promise settles it. */
 class AdapterCall implements Sender {
-  // On record before it is sent, so that a restart can tell "not sent" from "unknown".
+  // The dispatch is recorded before the request is sent, so that a restart can tell "not sent" from
+  // "unknown".
   readonly dispatch = 'withGrant'
   readonly #dispatch: Dispatch<AdapterResponse>
   readonly #reading: AdapterReading
@@ -242,7 +247,7 @@ class AdapterCall implements Sender {
     this.#failed(error)
   }
 
-  /** Also when the adapter does not answer the abort. */
+  /** Runs also when the adapter does not answer the abort. */
   revoked(error: AdmissionError): void {
     this.#failed(error)
   }
@@ -267,7 +272,7 @@ class AdapterCall implements Sender {
 
   #attemptFailed(permit: Permit, error: unknown): void {
     const lost = permit.isAborted ? (permit.signal.reason as unknown) : null
-    // Its reader has a part of the answer, which cannot be taken back.
+    // The reader has a part of the answer, which cannot be taken back.
     if (this.#dispatch.delivered && !permit.settled) permit.leave()
     if (this.#settle(permit, this.#failure(permit, error)) === 'waiting') return
     this.#failed(isAdmissionError(lost) ? lost : error)
@@ -281,7 +286,7 @@ class AdapterCall implements Sender {
   }
 }
 
-/** The callbacks, the first of which is noted; the others cost a comparison. */
+/** Wraps the callbacks and notes the first call; later calls cost one comparison. */
 const noting = (callbacks: object, first: () => void): object => {
   let fresh = true
   const noted: Record<string, unknown> = {}
@@ -301,7 +306,7 @@ const noting = (callbacks: object, first: () => void): object => {
   return noted
 }
 
-/** A refusal of the lanes below `error`, however often it was wrapped; null when there is none. */
+/** The `LaneRefusal` inside `error`, at any depth of wrapping; null when there is none. */
 export const laneRefusalIn = (error: unknown): LaneRefusal | null => {
   let inner: unknown = error
   for (let depth = 0; depth < 8 && typeof inner === 'object' && inner !== null; depth += 1) {
@@ -312,7 +317,7 @@ export const laneRefusalIn = (error: unknown): LaneRefusal | null => {
   return null
 }
 
-/** What a host's queue does with background work that could not go yet: it counts no failure and keeps the item. */
+/** The host's queue keeps the item and counts no failure for background work that could not go yet. */
 export class Deferred extends Error {
   readonly type = 'rate_limit'
   readonly retryable = true
@@ -327,8 +332,8 @@ export class Deferred extends Error {
 }
 
 /**
- * Runs background work, above everything that retries: where the lanes did not let a call of it
- * through, it rejects with `Deferred`. Errors of any other kind pass as they are.
+ * Runs background work, above every layer that retries. When the lanes did not let one of its calls through,
+ * it rejects with `Deferred`. Other errors pass unchanged.
  */
 export const deferring = async <A>(fn: () => Promise<A>): Promise<A> => {
   try {

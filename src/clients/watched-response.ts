@@ -1,4 +1,4 @@
-/** A response that passes on as it is, and tells when its body has ended, broken or been dropped. */
+/** A response that passes unchanged, and reports when its body has ended, broken or been dropped. */
 import type { BodyReading } from '../gateway/answers/body-reading.ts'
 import { makeBodyReader } from '../gateway/answers/reader.ts'
 import type { AnswerHead } from '../gateway/passage/transport.ts'
@@ -6,12 +6,12 @@ import type { AnswerHead } from '../gateway/passage/transport.ts'
 /** How the body of an answer ended: `truncated` is one that ended cleanly, and without its own end. */
 export type BodyEnd = 'complete' | 'truncated' | 'dropped' | 'broken'
 
-/** What an answer told by the time that its body ended. */
+/** The contents of an answer that were read before its body ended. */
 export type AnswerReading = Pick<BodyReading, 'usage' | 'evidence'>
 
 export const headOf = ({ status, headers }: Response): AnswerHead => {
   const fields = Object.fromEntries(headers)
-  // `fetch` has decoded the body already; the field only says how it came.
+  // `fetch` has already decoded the body; the field only tells how it was sent.
   delete fields['content-encoding']
   return { status, headers: fields, rawHeaders: [] }
 }
@@ -34,7 +34,7 @@ export interface Watched {
   readonly provider: string
   readonly response: Response
   readonly receivedAtMs: number
-  /** Breaks the body off, whether or not anybody reads it at the time. */
+  /** Breaks the body off, also when no reader waits at the time. */
   readonly signal: AbortSignal
 }
 
@@ -71,7 +71,8 @@ export const watched = (
   }
   const breakOff = (): void => {
     finish('broken')
-    // The source is under the same signal as a rule; a `fetch` that ignores it is let go of all the same.
+    // The source is usually under the same signal. A source whose `fetch` ignores the signal is released
+    // here.
     source.cancel(signal.reason).catch(() => {})
   }
   const body = new ReadableStream<Uint8Array<ArrayBuffer>>(
@@ -100,7 +101,7 @@ export const watched = (
         return source.cancel(reason)
       },
     },
-    // Nothing is read ahead: the reader's pace is the provider's pace.
+    // Nothing is read ahead: the provider sends at the reader's pace.
     { highWaterMark: 0 },
   )
   return remade(response, body)

@@ -1,4 +1,4 @@
-/** What an operator may override without touching code. */
+/** The settings that an operator may override by environment variables. */
 import { InvalidInput, type Policy, type PolicyInput, parsePolicy } from '../../machines/index.ts'
 
 export const reserveVariable = 'RIGHTOFWAY_RESERVE'
@@ -6,7 +6,7 @@ export const reserveFractionVariable = 'RIGHTOFWAY_RESERVE_FRACTION'
 
 type Problem = InvalidInput['problems'][number]
 
-/** A variable as a number; null when unset or blank. What does not match `pattern` is a problem. */
+/** A variable as a number; null when unset or blank. A value that does not match `pattern` is a problem. */
 const readNumber = (
   env: NodeJS.ProcessEnv,
   field: string,
@@ -27,9 +27,9 @@ const aFraction = {
 }
 
 /**
- * `policy` with what the environment says of its reserve. `RIGHTOFWAY_RESERVE` is a number of
- * places, clamped to `[0, capacity-1]`, and wins over `RIGHTOFWAY_RESERVE_FRACTION`, which sizes a
- * reserve that is `auto`. Throws `InvalidInput` that names the variable, or the policy's field.
+ * Returns `policy` with the reserve that the environment states. `RIGHTOFWAY_RESERVE` is a number of places,
+ * clamped to `[0, capacity-1]`. It wins over `RIGHTOFWAY_RESERVE_FRACTION`, which sizes a reserve that is
+ * `auto`. Throws `InvalidInput` that names the variable, or the policy's field.
  */
 export const policyFromEnvironment = (env: NodeJS.ProcessEnv, policy: PolicyInput = {}): Policy => {
   const problems: Array<Problem> = []

@@ -1,4 +1,7 @@
-/** Policies of scopes that are no provider: worker pools, read lanes, and a gate over one model, with the Edict's floors. */
+/**
+ * Policies of scopes without a provider: worker pools, read lanes, and a gate over one model. All keep fixed
+ * minimums free.
+ */
 import { InvalidInput, type Policy, parsePolicy, poolPolicy } from '../../machines/index.ts'
 
 const count = (field: string, value: number, least: number): number => {
@@ -9,11 +12,14 @@ const count = (field: string, value: number, least: number): number => {
 export interface WorkerPool {
   /** 1 to 65,536. */
   readonly workers: number
-  /** Workers that background must leave free; at least one is kept whatever this says. Default 0. */
+  /** Workers that background must leave free. At least one is kept, also when this is 0. Default 0. */
   readonly reserved?: number
 }
 
-/** Workers that only primaries may take: at least one, but never the only one of a pool, which would be wedged. */
+/**
+ * Workers that only primaries may take: at least one. A pool of one worker keeps none, or its background
+ * would never run.
+ */
 export const interactiveFloor = ({ workers, reserved = 0 }: WorkerPool): number =>
   Math.min(Math.max(1, reserved), Math.max(0, workers - 1))
 
@@ -22,9 +28,9 @@ export interface LaneCap extends WorkerPool {
   readonly otherPendingLanes?: number
   /** Workers that each of them may count on. Default 1. */
   readonly perLaneMin?: number
-  /** Workers that the lane gets even when others wait, as far as the pool has them. Default 1. */
+  /** Workers that the lane gets even when others wait, within the pool's size. Default 1. */
   readonly atLeast?: number
-  /** Chosen by the operator: wins. */
+  /** The operator's choice. It wins over the other fields. */
   readonly explicit?: number
 }
 
@@ -36,17 +42,23 @@ export const bulkLaneCap = (cap: LaneCap): number => {
   return Math.max(1, left, Math.min(atLeast, Math.max(1, workers - reserved)))
 }
 
-/** Workers that a lane may hold which nobody waits for. Never 0. */
+/** Workers that a lane of unawaited work may hold. Never 0. */
 export const bestEffortLaneCap = (perLaneMin: number): number => Math.max(1, perLaneMin)
 
-/** Workers for generating memories: what acquiring them, by default a quarter of the pool, leaves. Never 0. */
+/**
+ * Workers for generating memories: the pool minus the workers that acquire them (by default a quarter). Never
+ * 0.
+ */
 export const generationWorkers = (workers: number, acquisitionFloor = Math.floor(workers / 4)): number =>
   Math.max(1, workers - Math.max(1, acquisitionFloor))
 
 export interface LanedPool extends WorkerPool {
-  /** Workers of each background lane by its name, such as `bulkLaneCap` and `bestEffortLaneCap` give. 1 to 65,536. */
+  /**
+   * Workers of each background lane by its name, for example from `bulkLaneCap` and `bestEffortLaneCap`. 1 to
+   * 65,536.
+   */
   readonly laneCaps?: Readonly<Record<string, number>>
-  /** Workers of each background lane that `laneCaps` does not name, 1 to 65,536. Default: what the pool has. */
+  /** Workers of each background lane that `laneCaps` does not name, 1 to 65,536. Default: the whole pool. */
   readonly laneCap?: number
 }
 
@@ -69,7 +81,10 @@ export const workerPoolPolicy = ({ laneCaps = {}, laneCap, ...pool }: LanedPool)
   )
 }
 
-/** A read lane of an engine: at least one slot stays free of background, whatever storm of it comes. Throws `InvalidInput`. */
+/**
+ * A read lane of an engine: at least one slot stays free of background work, however much of it arrives.
+ * Throws `InvalidInput`.
+ */
 export const engineReadPolicy = ({
   slots,
   reserved = 1,
@@ -82,21 +97,21 @@ export const engineReadPolicy = ({
   return parsePolicy({ capacity, reserve: interactiveFloor({ workers: slots, reserved }) }, poolPolicy)
 }
 
-/** Calls at once that a model server bears when nobody says. */
+/** The capacity of a model server when neither the operator nor the model's description states one. */
 export const defaultServerCapacity = 32
 
 export interface ModelGate {
-  /** Chosen by the operator; wins over `declared`. Below 1 counts as 1, fractions are cut off. */
+  /** The operator's choice; wins over `declared`. Below 1 counts as 1, fractions are cut off. */
   readonly capacity?: number
-  /** What the model's description says. */
+  /** The capacity that the model's description states. */
   readonly declared?: number
   /** Clamped to [0, capacity-1]; sized from the capacity when left out. */
   readonly reserve?: number
-  /** How long background is held to half its places after a primary was admitted. Default 30 s. */
+  /** For this long after a primary was admitted, background may fill only half its places. Default 30 s. */
   readonly squeezeMs?: number
 }
 
-/** A gate over one shared model server, as the Edict describes it: primaries never wait for background in flight. */
+/** A gate over one shared model server: primaries never wait for background in flight. */
 export const modelGatePolicy = ({
   capacity,
   declared,

@@ -44,7 +44,7 @@ export const limitFields = (
   return vendor.headers(provider.headers(atMs), requestId, atMs)
 }
 
-/** Answers in one body when the whole answer exists. */
+/** Answers in one body once the whole answer exists. */
 export const answerWhole = (exchange: Exchange): void => {
   const { provider, clock, dialect, accepted, reply, response } = exchange
   // As at the real door, headers describe the limits as they were at acceptance.
@@ -80,7 +80,7 @@ export const answerStream = (exchange: Exchange): void => {
   response.write(dialect.opening(reply))
   const breaksAt = breakPoint(exchange)
   let sent = 0
-  /** Writes what is due; true when it must be called again at once. */
+  /** Writes every token that is due; true when it must be called again at once. */
   const step = (): boolean => {
     const dueMs = accepted.firstTokenAtMs + sent * provider.latency.perOutputTokenMs
     if (clock.now() < dueMs) {
@@ -117,14 +117,17 @@ const breakStream = (exchange: Exchange, flight: Flight, sent: number): void => 
   else exchange.response.end(exchange.dialect.brokenOff(exchange.reply, sent))
 }
 
-/** The provider's side of an exchange: ends exactly once, and ends when the client goes away. */
+/** The provider's side of an exchange. It ends exactly once, and also ends when the client goes away. */
 interface Flight {
   ended(): boolean
-  /** So many tokens exist by now. */
+  /** Reports the number of output tokens that exist now. */
   produced(outputTokens: number): void
   finish(): void
   breakOff(outputTokens: number): void
-  /** Calls `fn` when the clock has reached `atMs`, at once if it has; not when the flight ends before. */
+  /**
+   * Calls `fn` when the clock has reached `atMs`, at once if it has already. Never calls it after the flight
+   * has ended.
+   */
   at(atMs: number, fn: () => void): void
 }
 
@@ -154,7 +157,7 @@ const fly = ({ provider, clock, accepted, response }: Exchange): Flight => {
     at: (atMs, fn) => {
       if (ended) return
       const waitMs = atMs - clock.now()
-      // Asked again, because a timer may be early or shorter than the wait.
+      // Asked again, because a timer may fire early or cover only a part of the wait.
       if (waitMs > 0) disarm = clock.after(waitMs, () => flight.at(atMs, fn))
       else fn()
     },

@@ -22,7 +22,7 @@ const dialects: ReadonlyMap<string, Dialect> = new Map([
   ['/v1/responses', openaiResponses],
 ])
 
-/** Models that `GET /v1/models` lists. Any other name is answered as well. */
+/** Models that `GET /v1/models` lists. Requests for any other name are answered as well. */
 const modelIds = ['emulator-large', 'emulator-small'] as const
 
 export interface EmulatorHandlerOptions {
@@ -31,7 +31,9 @@ export interface EmulatorHandlerOptions {
   readonly clock?: Clock
 }
 
-/** Answers one request. `path` is its path without the prefix that the emulator is mounted under. */
+/**
+ * Answers one request. `path` is the request's path without the prefix that the emulator is mounted under.
+ */
 export type EmulatorHandler = (request: IncomingMessage, response: ServerResponse, path?: string) => void
 
 /** A `node:http` request handler that speaks Anthropic Messages and OpenAI Chat Completions and Responses. */
@@ -87,7 +89,7 @@ class Door {
     response: ServerResponse,
     requestId: string,
   ): void {
-    // The client went away while its body was read: there is nobody to begin for.
+    // The client went away while its body was read: no call begins.
     if (response.destroyed) return
     const provider = this.#provider
     const clock = this.#clock
@@ -136,7 +138,7 @@ type Route =
   | { readonly kind: 'count' | 'models' | 'log' | 'unknown'; readonly vendor: Vendor }
 
 const routeOf = (request: IncomingMessage, path: string): Route => {
-  // Paths that both vendors have are told apart by Anthropic's version header.
+  // Anthropic's version header decides on paths that both vendors have.
   const isAnthropic = path.startsWith('/v1/messages') || request.headers['anthropic-version'] !== undefined
   const vendor = isAnthropic ? anthropicVendor : openaiVendor
   if (request.method === 'GET') {
@@ -153,7 +155,7 @@ interface ReadCall {
   readonly instructions: Instructions
 }
 
-/** What a body asks for, or the answer that says what is wrong with it. */
+/** The call that a body asks for, or the answer that names the body's fault. */
 const readCall = (
   route: Route,
   headers: IncomingHttpHeaders,
@@ -177,13 +179,14 @@ const countOf = ({ instructions }: ReadCall): Answer => ({
   body: { input_tokens: instructions.inputTokens },
 })
 
-/** Calls back once with the body; not at all when the client goes away before it has sent it. */
+/** Calls back once with the body; never when the client goes away before the body is complete. */
 const readBody = (request: IncomingMessage, done: (body: Buffer | 'too-large') => void): void => {
   const chunks: Buffer[] = []
   let bytes = 0
   request.on('data', (chunk: Buffer) => {
     bytes += chunk.byteLength
-    // What is too large is still read to its end, or the client would see a reset instead of the answer.
+    // A body that is too large is still read to its end. Otherwise the client would see a reset instead of
+    // the answer.
     if (bytes <= largestBodyBytes) chunks.push(chunk)
     else chunks.length = 0
   })
@@ -200,7 +203,7 @@ const parsed = (body: Buffer): JsonObject | null => {
 }
 
 export interface EmulatorOptions extends Omit<ProviderOptions, 'latency' | 'seed'> {
-  /** No waiting by default. */
+  /** Default: no waiting. */
   readonly latency?: Latency
   /** Default 1. */
   readonly seed?: number
@@ -215,7 +218,7 @@ export interface Emulator {
   readonly url: string
   readonly provider: Provider
   log(): readonly LogEntry[]
-  /** Breaks off what is in flight and frees the port. */
+  /** Breaks off all answers in flight and frees the port. */
   close(): Promise<void>
 }
 

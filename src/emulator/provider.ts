@@ -14,21 +14,23 @@ export interface Latency {
 }
 
 export interface ProviderOptions {
-  /** In the order in which they are asked: the first that refuses is named. */
+  /** Asked in this order; an answer names the first rule that refuses. */
   readonly rules: readonly RuleSpec[]
-  /** What refusals state, for rules that do not say; without it each rule has its own default. */
+  /**
+   * The detail of refusals for rules that state none of their own; without it each rule has its own default.
+   */
   readonly states?: Statement
   readonly latency: Latency
-  /** Seed of everything that is drawn, a whole number. */
+  /** Seed of every random draw, a whole number. */
   readonly seed: number
   /** Entries that the log keeps, default 10,000. */
   readonly logLimit?: number
 }
 
 export interface ProviderCall {
-  /** Provider time, ms; fractions are dropped. An earlier time than one seen before counts as that one. */
+  /** Provider time, ms; fractions are dropped. A time earlier than one seen before counts as that one. */
   readonly atMs: number
-  /** The caller's id: one id accepted twice is a call that was dispatched twice. */
+  /** The caller's id. An id that is accepted twice belongs to a call that was dispatched twice. */
   readonly callId: string
   /** The provider's own name for the request; `req_emulator_<dispatch>` by default. */
   readonly requestId?: string
@@ -37,7 +39,7 @@ export interface ProviderCall {
   readonly inputTokens: number
   /** Length of the answer, tokens; a whole number, >= 0. */
   readonly outputTokens: number
-  /** What the caller allows, tokens; by default the length of the answer. */
+  /** The caller's limit on the answer, tokens; by default the length of the answer. */
   readonly maxOutputTokens?: number
 }
 
@@ -62,21 +64,23 @@ export interface Ending {
   readonly atMs: number
   /** Tokens produced until then; by default the whole answer for `finish`, none for `cancel`. */
   readonly outputTokens?: number
-  /** Input tokens that the call turned out to have; by default those charged. */
+  /** The call's actual input tokens; by default those charged. */
   readonly inputTokens?: number
 }
 
-/** A provider on a clock that is given to it. Synchronous; every method is O(1) in the calls made so far, amortized. */
+/** A provider on a given clock. Synchronous; every method is O(1) in the calls made so far, amortized. */
 export interface Provider {
   readonly latency: Latency
   begin(call: ProviderCall): Accepted | Refused
-  /** The answer is complete. False when the dispatch has already ended or never was: nothing happens. */
+  /**
+   * Ends a complete answer. Returns false, and does nothing, for a dispatch that has ended or never existed.
+   */
   finish(ending: Ending): boolean
   /** The caller went away or the provider broke off. Input stays charged. False as in `finish`. */
   cancel(ending: Ending): boolean
   /** Refuses a call on purpose, for fault tests; charges nothing. */
   refuse(call: ProviderCall, fault: 'overloaded' | 'spend-cap'): Refused
-  /** What response headers show now. */
+  /** The limits that response headers show now. */
   headers(atMs: number): readonly LimitFact[]
   /** Input tokens that one call could have now; Infinity when no rule bounds them, 0 when closed. */
   ceiling(atMs: number): number
@@ -88,7 +92,7 @@ export interface Provider {
   totals(): Totals
 }
 
-/** Throws `InvalidRules`, and `RangeError` for a latency or a seed that cannot be. */
+/** Throws `InvalidRules`, and `RangeError` for an impossible latency or seed. */
 export const makeProvider = (options: ProviderOptions): Provider => {
   const rules = allOf(decodeRules(options.rules).map((spec) => makeRule(spec, options.states)))
   for (const [name, ms] of Object.entries(options.latency)) {
@@ -219,7 +223,7 @@ class LimitedProvider implements Provider {
   }
 }
 
-/** A fraction or a NaN would spoil every sum after it. */
+/** A fraction or a NaN would corrupt every later sum. */
 const checkCount = (name: string, count: number): void => {
   if (!Number.isSafeInteger(count) || count < 0) {
     throw new RangeError(`${name} must be a whole number of at least 0, got ${count}`)

@@ -1,6 +1,6 @@
 import type { RefusalKind, RuleName } from './rules/rule.ts'
 
-/** What happened to one dispatch. Never its content. */
+/** The outcome of one dispatch. Never its content. */
 export interface LogEntry {
   /** Provider time, ms. */
   readonly at: number
@@ -16,7 +16,7 @@ export interface LogEntry {
   readonly refusalKind?: RefusalKind
 }
 
-/** Counts since the start; the log forgets, these do not. */
+/** Counts since the start. The log drops old entries; these counts stay. */
 export interface Totals {
   readonly accepted: number
   readonly refused: number

@@ -1,6 +1,6 @@
 /**
- * What comes in (`ProviderAnswer`), what unwrapping makes of it (`Signal`), and what one provider's
- * reader concludes (`Finding`). Only the edge knows these; the core sees `Evidence`.
+ * The three stages of an answer: as received (`ProviderAnswer`), after unwrapping (`Signal`), and as one
+ * provider's reader concludes (`Finding`). Only the edge knows these types; the core sees `Evidence`.
  */
 import type { EvidenceFacts, EvidenceKind, EvidenceScope } from '../../machines/model/evidence.ts'
 import type { Family } from './family.ts'
@@ -28,7 +28,10 @@ export interface Signal {
   readonly declared: Family | null
   /** Families that the answer itself names, such as `BedrockException` in a gateway's prefix. */
   readonly named: ReadonlyArray<Family>
-  /** The status that counts: one stated inside, where the outer one is a success or a gateway's relabelling. */
+  /**
+   * The status that decides. A status inside the answer replaces an outer one that is a success or a
+   * gateway's relabelling.
+   */
   readonly status: number
   /** The answer is a refusal or a fault. False for a served answer, whatever its text says. */
   readonly isError: boolean
@@ -36,36 +39,36 @@ export interface Signal {
   readonly codes: ReadonlyArray<string>
   /** Error messages, innermost first, joined by newlines; at most `textCapChars` long. Never model output. */
   readonly text: string
-  /** Error objects met on the way, for readers that know a field by name. */
+  /** Error objects found during unwrapping, for readers that look for a named field. */
   readonly objects: ReadonlyArray<JsonObject>
   readonly headers: ReadonlyMap<string, string>
   /** Headers that a gateway copied into the body. */
   readonly innerHeaders: ReadonlyMap<string, string>
   /** Rate-limit windows of the outer headers. */
   readonly limits: ReadonlyArray<LimitReading>
-  /** Epoch ms; null when neither the caller nor a `date` header says. */
+  /** Epoch ms; null when neither the caller nor a `date` header states it. */
   readonly receivedAtMs: number | null
 }
 
-/** A reader's conclusion. The wait is read apart, so that precedence lives in one place. */
+/** A reader's conclusion. The wait is read separately, so that its precedence is defined in one place. */
 export interface Finding {
   readonly kind: EvidenceKind
   readonly scope: EvidenceScope
   readonly retryable: boolean
   readonly facts?: EvidenceFacts
-  /** A wait that only this provider's reader can find; ranks with the structured body. */
+  /** A wait that only this provider's reader can find; it ranks with the structured body. */
   readonly waitMs?: number | null
 }
 
 /** One provider's knowledge of its own answers. */
 export interface ProviderReader {
   readonly family: Family
-  /** The shape alone gives this provider away, whoever delivered it. */
+  /** Whether the shape alone identifies this provider, through any gateway. */
   readonly recognises: (signal: Signal) => boolean
   readonly read: (signal: Signal) => Finding | null
-  /** What an overload without further words holds. */
+  /** The scope of an overload that states none. */
   readonly overloadScope: EvidenceScope
-  /** What a rate limit that names no dimension holds. */
+  /** The scope of a rate limit that names no dimension. */
   readonly rateLimitScope: EvidenceScope
 }
 
@@ -73,7 +76,7 @@ export const isObject = (value: unknown): value is JsonObject => {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Snake case of a machine code, however its provider spells it: `ThrottlingException`, `MODEL_BUSY`, `x.y-z`. */
+/** Snake case of a machine code in any of its spellings: `ThrottlingException`, `MODEL_BUSY`, `x.y-z`. */
 export const snakeCase = (code: string): string => {
   return code
     .slice(0, 120)

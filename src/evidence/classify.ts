@@ -1,7 +1,7 @@
 /**
- * One answer in, one `Evidence` out: unwrap, then machine codes, the dimension sentence, headers, status.
- * The declared provider's reader is asked first, then every reader that recognises the shape, so that an
- * unknown name or a proxy changes nothing.
+ * Makes one `Evidence` from one answer. The order: unwrap, then machine codes, the dimension sentence,
+ * headers, status. The declared provider's reader comes first, then every reader that recognises the shape,
+ * so that an unknown name or a proxy changes nothing.
  */
 import type { Evidence, EvidenceScope } from '../../machines/model/evidence.ts'
 import type { Finding, ProviderAnswer, ProviderReader, Signal } from './answer.ts'
@@ -46,23 +46,23 @@ const readers: ReadonlyArray<ProviderReader> = [
   openai,
 ]
 
-/** Relays whose name says nothing about who refused. */
+/** Relays, whose own name does not tell which provider refused. */
 const relays: ReadonlySet<Family> = new Set(['litellm', 'openrouter'])
 
 /**
- * What an answer says about capacity. Pure: it reads no clock, and dates count from `receivedAt`. It never
- * throws, and looks at a bounded part of whatever it is given.
+ * The evidence about capacity in an answer. Pure: it reads no clock, and dates count from `receivedAt`. It
+ * never throws, and reads a bounded part of any input.
  */
 export const classify = (answer: ProviderAnswer): Evidence => {
   try {
     return readEvidence(answer)
   } catch {
-    // A body may be a live object with accessors of its own. What they throw is no business of the caller's.
+    // A body may be a live object whose accessors throw. Such an error must not reach the caller.
     return readEvidence({ provider: '', status: Number(answer?.status) || 0, headers: {}, body: '' })
   }
 }
 
-/** As `classify`, without its guard against hostile accessors: plain data cannot make it throw. */
+/** Like `classify`, without its guard against accessors that throw: plain data cannot make it throw. */
 export const readEvidence = (answer: ProviderAnswer): Evidence => {
   const signal = unwrap(answer)
   const finding = signal.isError ? readFinding(signal) : served
@@ -103,7 +103,10 @@ const readersFor = (signal: Signal): ReadonlyArray<ProviderReader> => {
   ]
 }
 
-/** What an unspecific refusal holds: the first answerer's default, a relay's only when nobody else is known. */
+/**
+ * The scope of a refusal that states none: the default of the first reader that found something. A relay's
+ * default comes last.
+ */
 const holds = (
   asked: ReadonlyArray<ProviderReader>,
 ): {
@@ -134,7 +137,7 @@ const bindings: ReadonlyMap<string, Finding> = new Map<string, Finding>([
 ])
 const bindingOrder = [...bindings.keys()]
 
-/** Days before minutes, one side's tokens before their sum, then whichever is whole again last. */
+/** Orders windows: days before minutes, one side's tokens before their sum, then the later reset first. */
 const compareBinding = (left: LimitReading, right: LimitReading, receivedAtMs: number | null): number => {
   const tier = (limit: LimitReading): number =>
     limit.dimension.endsWith('day') ? 0 : /^(?:in|out)put/.test(limit.dimension) ? 1 : 2

@@ -1,4 +1,4 @@
-/** Classifies what a person pastes or keeps in a file: one answer, one bare body, or a list of cases. */
+/** Classifies pasted text or a file: one answer, one bare body, or a list of cases. */
 import type { Evidence } from '../../machines/model/evidence.ts'
 import { isObject, type ProviderAnswer } from './answer.ts'
 import { classify } from './classify.ts'

@@ -39,7 +39,7 @@ const windowThenNoun = new RegExp(
 const abbreviation = /(?<![A-Za-z])([IO]?TP[MD]|[RQ]P[MDS])(?![A-Za-z])/
 /** "exceeded token rate limit", "call rate limit". These are minutes wherever they are documented. */
 const nounRateLimit = /(?<![a-z])(?:(input|output)\s)?(tokens?|requests?|calls?) rate[ -]limit/i
-/** Two ceilings in one breath; which of them was hit is not said. */
+/** Two ceilings in one sentence, which does not tell which of them was hit. */
 const eitherNoun = /(?:requests|queries|tokens|calls|TPM|RPM)\s*(?:and|or|,|\/)\s*[\d.,]*\s*$/i
 
 /** The first dimension that the text names; null when it names none, or two as alternatives. */
@@ -111,7 +111,7 @@ const nounOf = (side: string | undefined, noun: string | undefined): Noun => {
   return /^(?:output|completion|generated)$/i.test(side ?? '') ? 'output-tokens' : 'tokens'
 }
 
-/** The window that a word names, in any spelling; minutes for no word. */
+/** The window that a word names, in any spelling; minutes when there is no word. */
 export const windowOf = (word: string | undefined): Window => {
   const folded = word?.toLowerCase() ?? ''
   if (folded.startsWith('s')) return 'second'

@@ -11,7 +11,7 @@ const unitsMs: ReadonlyMap<string, number> = new Map([
   ['d', 86_400_000],
 ])
 
-/** Whole milliseconds, rounded up; null for what no timer could wait: negative, not finite, beyond 2^53. */
+/** Whole milliseconds, rounded up; null for a wait that no timer takes: negative, not finite, beyond 2^53. */
 export const wholeMs = (ms: number): number | null => {
   if (!Number.isFinite(ms) || ms < 0) return null
   // Binary fractions first go to nanoseconds: 1.1 s is 1100 ms and not 1101.

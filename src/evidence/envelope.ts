@@ -11,8 +11,8 @@ const literalCapChars = 65_536
 const elementCap = 64
 
 /**
- * Error envelopes of a body, in order. `anyText` lets plain text through: without a status, a pasted
- * sentence is all there is, and no served answer is a bare sentence.
+ * Error envelopes of a body, in order. `anyText` accepts plain text: an answer without a status may be a
+ * pasted sentence, and no served answer is a bare sentence.
  */
 export const envelopesOf = (body: unknown, anyText: boolean): ReadonlyArray<unknown> => {
   if (typeof body === 'string') return envelopesOfText(body, anyText)
@@ -75,7 +75,7 @@ const isProblem = (error: unknown): boolean => {
   )
 }
 
-/** Of a body that has more than its error, the keys that belong to the error. */
+/** The keys that belong to the error, in a body that also has others. */
 const errorPart = (body: JsonObject): JsonObject => {
   const keys = [
     'error',

@@ -1,4 +1,7 @@
-/** What an error thrown by a provider's SDK says about capacity. Told apart by shape; no SDK is imported. */
+/**
+ * The evidence about capacity in an error of a provider's SDK. The shape tells the SDKs apart; none is
+ * imported.
+ */
 import type { Evidence } from '../../machines/index.ts'
 import { classify, type ProviderAnswer } from './index.ts'
 
@@ -11,7 +14,10 @@ interface Answered {
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null
 
-/** `@anthropic-ai/sdk` and `openai`: `status`, `headers`, `error`. The AI SDK: `statusCode`, `responseHeaders`, `responseBody`. */
+/**
+ * `@anthropic-ai/sdk` and `openai`: `status`, `headers`, `error`. AI SDK: `statusCode`, `responseHeaders`,
+ * `responseBody`.
+ */
 const answerIn = (error: Record<string, unknown>): Answered | null => {
   if (typeof error['status'] === 'number') {
     const headers = isObject(error['headers']) ? (error['headers'] as ProviderAnswer['headers']) : {}

@@ -1,14 +1,14 @@
 /**
- * Cuts an event stream into events, byte by byte chunk as it arrives. It holds one event at a time, in a
- * buffer with a cap: of a longer event the head's first bytes and the tail remain, which is where a type
- * and a usage stand. Line ends may be LF, CRLF or CR, and a chunk may end anywhere.
+ * Cuts an event stream into events as byte chunks arrive. It holds one event at a time, in a buffer with a
+ * cap. Of a longer event it keeps the first bytes and the tail, where types and usages stand. Line ends may
+ * be LF, CRLF or CR, and a chunk may end anywhere.
  */
 
 /** Bytes of one event that are kept; a longer event is kept in part and marked `truncated`. */
 export const eventCapBytes = 65_536
-/** Of a longer event, what stays from its end. Usage objects are a few hundred bytes. */
+/** Bytes kept from the end of a longer event. Usage objects are a few hundred bytes. */
 export const tailCapBytes = 4096
-/** Kept of every event's start, whatever comes later. */
+/** Bytes kept from the start of every event, however long it becomes. */
 const headCapBytes = 512
 
 export interface BytesEvent {
@@ -73,7 +73,7 @@ export const makeEventCutter = (onEvent: (event: BytesEvent) => void): EventCutt
   }
 }
 
-/** Lines of a stream, without their ends. `onLine` may keep nothing of what it is given. */
+/** Cuts a stream into lines without their ends. `onLine` must copy the bytes that it keeps. */
 const makeLineCutter = (onLine: (line: TailBuffer) => void): EventCutter => {
   const line = makeTailBuffer()
   let skipsLf = false
@@ -131,7 +131,7 @@ interface TailBuffer {
   isTruncated(): boolean
 }
 
-/** Grows to `eventCapBytes` and no further: beyond it, the oldest bytes make room, all but a tail. */
+/** Grows up to `eventCapBytes`. Beyond that, old bytes are dropped, except for a tail. */
 const makeTailBuffer = (): TailBuffer => {
   let store = Buffer.allocUnsafe(2048)
   const first = Buffer.alloc(headCapBytes)

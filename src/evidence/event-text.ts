@@ -1,4 +1,4 @@
-/** Complete event-stream texts, as a client library or a log hands them over. Live streams: `stream.ts`. */
+/** Complete event-stream texts, for example from a client library or a log. Live streams: `stream.ts`. */
 
 export interface TextEvent {
   /** The `event:` field; empty when the provider names none. */
@@ -6,7 +6,7 @@ export interface TextEvent {
   readonly data: string
 }
 
-/** Errors stand at the start of a stream or at its end; what lies between is model output. */
+/** Errors stand at the start or the end of a stream; the text between them is model output. */
 const headCapChars = 65_536
 const tailCapChars = 131_072
 const eventCap = 4000

@@ -1,4 +1,4 @@
-/** Names under which providers are met, folded to the families whose answers share a shape. */
+/** The names that providers appear under, mapped to families whose answers share a shape. */
 
 export const families = [
   'anthropic',
@@ -20,7 +20,7 @@ export const families = [
 ] as const
 export type Family = (typeof families)[number]
 
-/** Longer or more telling names first: `azure-openai` is Azure, `vertex-anthropic` answers as Google. */
+/** Longer and more specific names first: `azure-openai` is Azure, `vertex-anthropic` answers as Google. */
 const spellings: ReadonlyArray<readonly [string, Family]> = [
   ['openrouter', 'openrouter'],
   ['litellm', 'litellm'],

@@ -1,4 +1,4 @@
-/** Anything that lists its headers as `(value, name)`: the Fetch `Headers`, a `Map`. */
+/** An object that lists its headers as `(value, name)`: the Fetch `Headers`, a `Map`. */
 export interface HeadersLike {
   forEach(visit: (value: string, name: string) => void): void
 }
@@ -7,7 +7,7 @@ export type HeaderBag = Readonly<Record<string, string | ReadonlyArray<string> |
 
 /** Headers beyond this count are not read. */
 const headerCap = 256
-/** A longer value is no limit header. */
+/** Longer values are not limit headers. */
 const headerValueCapChars = 2048
 
 /** Lower-cased header map; repeated values are joined by `, ` as Fetch does. */

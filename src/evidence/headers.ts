@@ -19,7 +19,10 @@ export type LimitDimension =
   | 'project-tokens-per-minute'
   /** The header names neither noun nor window. */
   | 'unstated'
-  /** Stated, and none of the above: a priority tier, a month, a subscription window. */
+  /**
+   * The noun and window are stated, but have no name of their own here: a priority tier, a month, a
+   * subscription window.
+   */
   | `other-${string}`
 
 export interface Limit {
@@ -35,7 +38,7 @@ export interface Limit {
 /** As `Limit`, with a relative reset kept apart so that no clock is needed. */
 export interface LimitReading extends Limit {
   readonly resetAfterMs: number | null
-  /** The provider sent -1, which means that it does not know; its reset is noise too. */
+  /** The provider sent -1 for "unknown"; its reset then means nothing either. */
   readonly sentinel: boolean
 }
 
@@ -53,7 +56,7 @@ const prefixes = [
 
 interface Draft {
   readonly subject: string
-  /** Headers that one word alone would pair wrongly keep their own prefix. */
+  /** Headers of which one word alone would find a wrong partner; they keep a prefix of their own. */
   readonly prefix: string
   limit?: string
   remaining?: string
@@ -79,7 +82,7 @@ export const readLimitReadings = (
   declared: Family | null,
   headers: ReadonlyMap<string, string>,
 ): ReadonlyArray<LimitReading> => {
-  // Groq's `requests` windows are days, whoever relays them.
+  // Groq's `requests` windows are days, through any relay.
   const family = headers.has('x-groq-region') ? 'groq' : declared
   const drafts = new Map<string, Draft>()
   for (const [name, value] of headers) addHeader(drafts, name, value)
@@ -99,7 +102,7 @@ const addHeader = (drafts: Map<string, Draft>, name: string, value: string): voi
   const kind = words.find((word) => word === 'limit' || word === 'remaining' || word === 'reset')
   if (kind === undefined) return
   const subject = [noun, ...words.filter((word) => word !== kind)].filter((word) => word !== '').join('-')
-  // Azure spells one header with a hyphen more; its partners have the usual spelling.
+  // Azure writes one header with an extra hyphen; its partner headers have the usual spelling.
   const group = prefix === 'x-rate-limit-' ? 'x-ratelimit-' : prefix
   const key = `${group}/${subject}`
   const draft = drafts.get(key) ?? { subject, prefix: group }
@@ -134,7 +137,7 @@ const sides: ReadonlyMap<string, string> = new Map([
 ])
 
 const dimensionOf = (subject: string, family: Family | null): LimitDimension => {
-  // Together states queries without a noun, and tokens under a prefix of their own.
+  // Together states queries without a noun, and states tokens under another prefix.
   if (subject === '') return family === 'together' ? 'requests-per-minute' : 'unstated'
   let noun = ''
   let side = ''
@@ -197,7 +200,9 @@ export const parseReset = (
   return epochMs === null ? null : { atMs: epochMs, afterMs: null }
 }
 
-/** The IETF drafts put all in one header: `"default";r=0;t=30`, or `limit=9, remaining=0, reset=30`. */
+/**
+ * The IETF drafts put all values in one header: `"default";r=0;t=30`, or `limit=9, remaining=0, reset=30`.
+ */
 const structuredReadings = (headers: ReadonlyMap<string, string>): LimitReading[] => {
   const value = headers.get('ratelimit')
   if (value === undefined) return []
@@ -212,7 +217,7 @@ export const isExhausted = (reading: LimitReading): boolean => {
   return reading.remaining !== null && reading.remaining <= 0 && !reading.sentinel
 }
 
-/** Milliseconds from receipt until the window is whole again; null when that cannot be told. */
+/** Milliseconds from receipt until the window is whole again; null when the reading does not tell. */
 export const resetInMs = (reading: LimitReading, receivedAtMs: number | null): number | null => {
   if (reading.resetAfterMs !== null) return reading.resetAfterMs
   if (reading.resetAtMs === null || receivedAtMs === null) return null

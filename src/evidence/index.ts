@@ -1,4 +1,4 @@
-/** Reads what providers say about capacity: refusals, limit headers, usage, live streams. Pure functions. */
+/** Reads capacity evidence from providers: refusals, limit headers, usage, live streams. Pure functions. */
 export type { Evidence, EvidenceFacts, EvidenceKind, EvidenceScope } from '../../machines/model/evidence.ts'
 export type { ProviderAnswer } from './answer.ts'
 export { classify } from './classify.ts'

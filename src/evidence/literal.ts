@@ -1,7 +1,7 @@
 /**
- * Reads an object or array literal out of the middle of a text: JSON, or the repr that Python logs print.
- * It forgives what logs do to JSON (single quotes, `None`, prose after it, a cut-off end) and returns what
- * it has read when it meets something it cannot.
+ * Reads an object or array literal out of the middle of a text: JSON, or the repr that Python logs print. It
+ * accepts the changes that logs make to JSON (single quotes, `None`, prose after it, a cut-off end). At a
+ * character that it cannot read, it returns the part read so far.
  */
 
 export interface Literal {
@@ -14,7 +14,7 @@ interface Cursor {
   readonly text: string
   at: number
   nodes: number
-  /** Set at the end of the text or of the budget: every level returns what it holds. */
+  /** Set at the end of the text or of the budget: every level then returns the part that it has read. */
   stopped: boolean
 }
 
@@ -40,7 +40,7 @@ const escapes: ReadonlyMap<string, string> = new Map([
   ['f', '\f'],
 ])
 
-/** The literal that starts at `startsAt` with `{` or `[`; null when that brace opens no literal. */
+/** The literal that begins at `startsAt` with `{` or `[`; null when that brace begins no literal. */
 export const readLiteral = (text: string, startsAt: number): Literal | null => {
   const cursor: Cursor = { text, at: startsAt, nodes: 0, stopped: false }
   const value = text[startsAt] === '{' ? readObject(cursor, 0) : readArray(cursor, 0)
@@ -92,7 +92,10 @@ const readValue = (cursor: Cursor, depth: number): unknown => {
   return string === null ? readWord(cursor) : string
 }
 
-/** A quoted string, with Python's `b` or `u` in front or not. Null, without moving, when none starts here. */
+/**
+ * A quoted string, with or without Python's `b` or `u` before it. Null, without moving, when no string begins
+ * here.
+ */
 const readString = (cursor: Cursor): string | null => {
   const { text } = cursor
   const prefixed = /[bur]/.test(text[cursor.at] ?? '') && /['"]/.test(text[cursor.at + 1] ?? '')
@@ -120,7 +123,7 @@ const readString = (cursor: Cursor): string | null => {
   return value + text.slice(from)
 }
 
-/** A number or a bare word up to the next delimiter. A word of no known meaning stays a string. */
+/** A number or a bare word up to the next delimiter. An unknown word stays a string. */
 const readWord = (cursor: Cursor): unknown => {
   const word = /^[^,}\])\n]{1,80}/.exec(cursor.text.slice(cursor.at, cursor.at + 80))?.[0]?.trim() ?? ''
   if (word === '') return abandon(cursor, null)

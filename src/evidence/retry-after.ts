@@ -1,7 +1,7 @@
 /**
- * What a provider states about waiting, in order of precedence: `retry-after-ms`, `retry-after`, the
- * structured body, prose, the reset header of an exhausted window. Nothing here is policy: no floor, no
- * ceiling, no jitter, and null when the provider states nothing.
+ * The wait that a provider states, in order of precedence: `retry-after-ms`, `retry-after`, the structured
+ * body, prose, the reset header of an exhausted window. No policy is applied: no floor, no ceiling, no
+ * jitter. Null when the provider states no wait.
  */
 import type { EvidenceKind } from '../../machines/model/evidence.ts'
 import { isObject, type JsonObject, type Signal } from './answer.ts'
@@ -12,7 +12,7 @@ import { isExhausted, type LimitReading, parseReset, readLimitReadings, resetInM
 export const parseRetryAfterMs = (text: string, receivedAtMs: number | null): number | null => {
   const atMs = parseInstantMs(text)
   if (atMs !== null) return receivedAtMs === null ? null : Math.max(0, atMs - receivedAtMs)
-  // Fetch joins a repeated header. The longest of them is safe.
+  // Fetch joins repeated headers. The longest wait is safe.
   const waits = text.split(',', 8).map((each) => {
     const seconds = parseDecimal(each)
     return seconds === null ? parseDurationMs(each.trim()) : wholeMs(seconds * 1000)
@@ -112,7 +112,7 @@ export const proseWaitMs = (text: string): number | null => {
   return null
 }
 
-/** "retry after 30" means seconds; any other number without a unit is a count of something else. */
+/** "retry after 30" means seconds. Any other number without a unit counts something else. */
 const bareSecondsMs = (lead: string, rest: string): number | null => {
   const amount = /\b(?:in|after):?\s*$/i.test(lead)
     ? /^\d{1,9}(?:\.\d{1,9})?(?=\.?(?:\s*$|\s*\n|[,)]))/.exec(rest)?.[0]
@@ -120,7 +120,7 @@ const bareSecondsMs = (lead: string, rest: string): number | null => {
   return amount === undefined ? null : wholeMs(Number(amount) * 1000)
 }
 
-/** Kinds on which a window's reset says nothing about when to come back. */
+/** Kinds for which a window's reset does not tell when to come back. */
 const resetless: ReadonlySet<EvidenceKind> = new Set(['not-capacity', 'overloaded', 'quota-exhausted'])
 
 const resetWaitMs = (signal: Signal, kind: EvidenceKind): number | null => {
@@ -129,13 +129,16 @@ const resetWaitMs = (signal: Signal, kind: EvidenceKind): number | null => {
     limit.dimension === kind || limit.dimension === `project-${kind}`
   const exhausted = signal.limits.filter(isExhausted)
   const binding = exhausted.filter(matches)
-  // Some answers give only the reset of the window they name, and no remaining count at all.
+  // Some answers state only the reset of the window that they name, without a remaining count.
   const named = signal.limits.filter((limit) => matches(limit) && limit.remaining === null && !limit.sentinel)
   const chosen = [binding, named, exhausted].find((limits) => limits.length > 0) ?? []
   return longest(chosen.map((limit) => resetInMs(limit, signal.receivedAtMs)))
 }
 
-/** The wait that the answer states for this kind of refusal, or null. `readerWaitMs` is the reader's own find. */
+/**
+ * The wait that the answer states for this kind of refusal, or null. `readerWaitMs` is the wait that the
+ * reader found.
+ */
 export const readRetryAfterMs = (
   signal: Signal,
   kind: EvidenceKind,

@@ -20,7 +20,7 @@ const spentCodes =
 const overloadCodes =
   /overloaded|^(?:no_capacity|queue_exceeded|model_not_ready_exception|service_unavailable_exception|3505)$|capacity_(?:exceeded|exhausted)$/
 
-/** Codes under which providers refuse for a rate, whatever the status says. */
+/** Codes with which providers refuse for a rate, under any status. */
 export const rateCodes =
   /^(?:rate_limit|rate_limit_error|rate_limit_exceeded|rate_limited|rate_limit_reached(?:_error)?|model_rate_limit|too_many_requests(?:_error|_exception)?|thrott\w+|resource_(?:has_been_)?exhausted|some_resource_has_been_exhausted|\w+_rate_limited|dynamic_\w+_limited|limit_requests|1300)$/
 
@@ -37,7 +37,9 @@ export const namesModel = (text: string): boolean => {
   )
 }
 
-/** What machine codes decide by themselves. The narrower code stands first: `slow_down` also carries a 503 type. */
+/**
+ * The finding from machine codes alone. The narrower code comes first: `slow_down` also carries a 503 type.
+ */
 export const readCodes = (signal: Signal, overloadScope: EvidenceScope): Finding | null => {
   if (hasCode(signal, requestFaultCodes)) return requestFault
   if (hasCode(signal, accelerationCodes)) return acceleration(signal.text)
@@ -97,10 +99,10 @@ const overloadSentences = [
   /\btoo many connections\b/i,
 ]
 
-/** Google says of a minute's quota what others say of an empty account, down to the words. */
+/** Google uses these words for a minute's quota; other providers use the same words for an empty account. */
 const currentQuota = /\bexceeded your current quota\b/i
 
-/** What sentences say. `isGoogle` switches off the one that two providers mean differently. */
+/** The finding from sentences. `isGoogle` switches off the sentence that Google means differently. */
 export const readSentences = (
   signal: Signal,
   overloadScope: EvidenceScope,
@@ -121,7 +123,10 @@ export const readSentences = (
 const refusalWords =
   /\brate[- ]limit|\bquota\b.{0,24}\bexceed|\bexceed\w*\b.{0,48}\bquota\b|\blimit (?:reached|exceeded)|\btoo many\b/i
 
-/** A faulty request may quote anything: below a rate limit's own codes and statuses the words must refuse. */
+/**
+ * A faulty request may quote any text. Without a rate limit's own code or status, the words themselves must
+ * refuse.
+ */
 const mayNameDimension = (signal: Signal): boolean => {
   const { status, text } = signal
   if (isRateLimited(signal) || status === 413) return true
@@ -153,7 +158,7 @@ const concurrencyFacts = (text: string): EvidenceFacts => {
   return limit === null ? {} : { limit }
 }
 
-/** Load across users. It is the model's where the words say so, else the provider's own default. */
+/** Load across users. The scope is the model if the words name one, else the provider's default. */
 export const overload = (text: string, scope: EvidenceScope): Finding => {
   return { kind: 'overloaded', scope: namesModel(text) ? 'model' : scope, retryable: true }
 }

@@ -1,7 +1,7 @@
 /**
- * Opens what gateways, client libraries and logs wrap around a refusal: event text, arrays, JSON in a
- * string, `metadata.raw`, exception prefixes, Python reprs, decoded event frames. It walks only the keys
- * that error envelopes use, so model output is never read, and it walks a bounded part of anything.
+ * Opens the wrappers that gateways, client libraries and logs put around a refusal: event text, arrays, JSON
+ * in a string, `metadata.raw`, exception prefixes, Python reprs, decoded event frames. It follows only the
+ * keys that error envelopes use, so model output is never read. It reads a bounded part of any input.
  */
 import { isObject, type JsonObject, type ProviderAnswer, type Signal, snakeCase } from './answer.ts'
 import { parseInstantMs } from './duration.ts'
@@ -12,13 +12,13 @@ import { headerMap } from './header-map.ts'
 import { readLimitReadings } from './headers.ts'
 import { readLiteral } from './literal.ts'
 
-/** Text that any rule may look at, per message and in all. */
+/** Most characters that a rule reads, per message and in total. */
 export const messageCapChars = 4096
 export const textCapChars = 16_384
 /** Objects, arrays and texts opened in one answer, and how deep. */
 export const visitCap = 300
 export const depthCap = 12
-/** JSON text beyond this is not parsed whole; its head is read as a literal instead. */
+/** Longer JSON text is not parsed whole: its head is read as a literal. */
 export const jsonCapChars = 262_144
 const literalCapChars = 65_536
 const arrayCap = 24
@@ -133,7 +133,7 @@ export const unwrap = (answer: ProviderAnswer): Unwrapped => {
   }
 }
 
-/** Statuses that a provider chose itself. Any other may be a gateway's, and the one inside says more. */
+/** Statuses that only a provider chooses. Any other may be a gateway's, and the inner one is more precise. */
 const ownStatuses: ReadonlySet<number> = new Set([402, 413, 429, 498, 529])
 
 const effectiveStatus = (outer: number, inner: number | null): number => {
@@ -253,7 +253,7 @@ const addMessage = (collector: Collector, text: string, depth: number): void => 
   for (const [, name] of message.matchAll(/\b([A-Z][A-Za-z]{2,60}(?:Exception|Error))\b/g)) {
     if (name === undefined || collector.codes.length >= visitCap) break
     addCode(collector, name, depth)
-    // `AnthropicException`, `VertexAIException`: the gateway tells which provider answered it.
+    // `AnthropicException`, `VertexAIException`: the gateway names the provider that answered it.
     const family = name.endsWith('Exception') ? familyOf(name) : null
     if (family !== null) collector.named.add(family)
   }
@@ -271,7 +271,7 @@ const parseWhole = (text: string): unknown => {
   }
 }
 
-/** Pages of edges and load balancers: only their status says anything. */
+/** HTML pages of edges and load balancers: only their status is evidence. */
 const looksLikeMarkup = (text: string): boolean => {
   return /^(?:<!doctype|<html|<\?xml|<head|<body|<!--)/i.test(text)
 }

@@ -1,4 +1,4 @@
-/** Token usage of one answer, whatever wire it came on, counted as its provider's limiter counts. */
+/** Token usage of one answer on any wire, counted as its provider's limiter counts. */
 import { isObject, type JsonObject } from './answer.ts'
 
 export interface Usage {
@@ -16,8 +16,8 @@ export interface Usage {
 }
 
 /**
- * Usage of a complete JSON answer; null when it states none. The shape decides; the provider's name only
- * settles the one ambiguity, `input_tokens` without details, where the numbers are the same anyway.
+ * Usage of a complete JSON answer; null when it states none. The shape decides. The provider's name only
+ * settles the one ambiguity, `input_tokens` without details, where both readings give the same numbers.
  */
 export const readUsage = (provider: string, body: unknown): Usage | null => {
   if (!isObject(body)) return null

@@ -13,17 +13,20 @@ export interface MapOptions<T> {
   readonly scope: Pick<LaneScope, 'run'>
   /** Derived from the priority class when left out. */
   readonly lane?: Lane
-  /** Items at work at most, waiting for their permits included: 1 to 65,536. */
+  /** The most items at work at once, including those that wait for permits: 1 to 65,536. */
   readonly width: number
-  /** Answer how each item ended instead of failing with the first failure. */
+  /** Returns how each item ended instead of failing with the first failure. */
   readonly collect?: boolean
-  /** Ends the whole: waiting calls are withdrawn, running ones aborted. */
+  /** Ends the whole run: waiting calls are withdrawn, running ones aborted. */
   readonly signal?: AbortSignal
-  /** What to say of an item's call; `lane` and the class apply where it leaves them out. */
+  /** Describes an item's call. The options' `lane` and the present class apply where it leaves them out. */
   readonly call?: (item: T, index: number) => CallRequest
 }
 
-/** `permit.signal` says when to stop; `fn` is run again when its call gave way or was refused, as in `LaneScope.run`. */
+/**
+ * `permit.signal` aborts when `fn` should stop. As in `LaneScope.run`, `fn` runs again after a preemption or
+ * a refusal.
+ */
 export type MapFunction<T, R> = (item: T, permit: Permit, index: number) => R | PromiseLike<R>
 
 const checkWidth = (width: number): void => {
@@ -67,7 +70,7 @@ class FanOut<T, R> {
     throw this.#stop.reason
   }
 
-  /** Takes one item after the other until there is none, or a reason to stop. Never rejects. */
+  /** Takes one item after the other until there is none, or until a reason to stop. Never rejects. */
   async #work(): Promise<void> {
     try {
       while (this.#stop === null) {
@@ -104,7 +107,7 @@ class FanOut<T, R> {
   }
 
   async #dispatch(item: T, permit: Permit, index: number): Promise<R> {
-    // A permit that a sibling's failure has freed comes before the news of that failure.
+    // A sibling's failure frees its permit before this worker learns of the failure.
     if (this.#failing) {
       await setImmediate()
       permit.signal.throwIfAborted()
@@ -117,7 +120,10 @@ class FanOut<T, R> {
     }
   }
 
-  /** Whether this failure ends the whole or the call is run again is known within this turn of the event loop. */
+  /**
+   * Waits one turn of the event loop: by then it is known whether this failure ends the run or the call runs
+   * again.
+   */
   #suspect(): void {
     this.#failing = true
     void setImmediate().then(() => {

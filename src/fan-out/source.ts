@@ -1,4 +1,4 @@
-/** Items one at a time, whichever kind of iterable they come from and however many ask. */
+/** Gives items one at a time, from any kind of iterable and to any number of callers. */
 
 export interface Next<T> {
   readonly item: T
@@ -7,9 +7,9 @@ export interface Next<T> {
 }
 
 export interface Source<T> {
-  /** The next item; null at the end, or once stopped. Rejects with what the iterable threw. */
+  /** The next item; null at the end, or once stopped. Rejects with the error that the iterable threw. */
   readonly next: () => Promise<Next<T> | null>
-  /** Nobody wants more: who asked hears null, and the iterable is told. */
+  /** No more items are wanted: waiting callers get null, and the iterable is told. */
   readonly stop: () => Promise<void>
 }
 
@@ -37,7 +37,7 @@ export const sourceOf = <T>(items: Iterable<T> | AsyncIterable<T>): Source<T> =>
   }
 
   const next = (): Promise<Next<T> | null> => {
-    // Not every async iterator takes a second question before it has answered the first.
+    // Not every async iterator accepts a second request before it has answered the first.
     const pulled = turn.then(pull)
     turn = pulled.catch(() => {})
     return new Promise((resolve, reject) => {
@@ -53,7 +53,7 @@ export const sourceOf = <T>(items: Iterable<T> | AsyncIterable<T>): Source<T> =>
     const pulling = asked.size > 0
     for (const resolve of asked) resolve(null)
     const returned = (async () => iterator.return?.())().catch(() => {})
-    // A generator that is at work on an item answers after it, which may never come.
+    // A generator that works on an item answers only after that item, which may never come.
     if (!pulling) await returned
   }
 

@@ -1,4 +1,4 @@
-/** Waits for a permit that its holder settles: one waiter, one answer. */
+/** Waits for a permit that its holder settles: one waiter gets one answer. */
 import type { Call } from '../../machines/index.ts'
 import type { AdmissionError } from './errors.ts'
 import type { DispatchRecord, Permit, Waiter } from './permit.ts'
@@ -7,11 +7,11 @@ import type { ScopeRunner } from './scope-runner.ts'
 export interface Applicant {
   granted(permit: Permit): void
   refused(error: AdmissionError): void
-  /** The signal said that nobody wants the permit any more. */
+  /** The signal aborted: the permit is no longer wanted. */
   left(reason: unknown): void
 }
 
-/** Asks for a permit. Answers how to leave: the call ends, and the applicant hears nothing any more. */
+/** Asks for a permit. Returns a function that leaves: the call ends, and the applicant gets no more calls. */
 export const askForPermit = (
   runner: ScopeRunner,
   call: Call,
@@ -20,7 +20,7 @@ export const askForPermit = (
   signal?: AbortSignal,
 ): ((reason: unknown) => void) => {
   if (signal?.aborted) {
-    // It may wait in its place already, after a refusal, a preemption or a restart.
+    // The call may already wait in its place, after a refusal, a preemption or a restart.
     runner.forsake(call.id)
     applicant.left(signal.reason)
     return () => {}

@@ -1,15 +1,14 @@
 import type { Clock } from '../clock.ts'
 
 /**
- * Longest that a timer runs before the clock is looked at again, ms. A timer counts the time that
- * the machine is awake, and nothing tells it that the clock was set or that the machine has slept.
+ * Longest time that a timer runs before the clock is read again, ms. A timer counts only the time that the
+ * machine is awake, and it does not notice that the clock was set or that the machine has slept.
  */
 export const longestUnwatchedMs = 5_000
 
 /**
- * One timer for one scope, none while nothing is asked for. It is armed again only for an earlier
- * time: a later one is noticed when the present timer fires, which is cheaper than a new timer for
- * every event.
+ * One timer for one scope; none while no time is asked for. Only an earlier time arms it again. A later time
+ * is noticed when the present timer fires, which is cheaper than a new timer for every event.
  */
 export class Alarm {
   readonly #clock: Clock
@@ -17,13 +16,16 @@ export class Alarm {
   #armedAt = Number.POSITIVE_INFINITY
   #cancel: (() => void) | null = null
 
-  /** `ring` is called when a time may have come, and answers the next one, epoch milliseconds, or null. */
+  /** `ring` is called when the time may have come. It returns the next time, epoch milliseconds, or null. */
   constructor(clock: Clock, ring: () => number | null) {
     this.#clock = clock
     this.#ring = ring
   }
 
-  /** Makes sure to ring at `atMs` at the latest, and, should the clock jump past it, within `longestUnwatchedMs`; null asks for nothing. */
+  /**
+   * Rings at `atMs` at the latest. When the clock jumps past `atMs`, it rings within `longestUnwatchedMs`.
+   * Null asks for nothing.
+   */
   set(atMs: number | null): void {
     if (atMs === null || atMs >= this.#armedAt) return
     this.#cancel?.()

@@ -1,7 +1,7 @@
 /**
- * The way of one call through a scope: it waits for its permit, is sent, and waits again where the
- * provider refused it or a primary took its place. Callbacks, because a fiber for each call costs
- * more than the call.
+ * The way of one call through a scope: it waits for its permit, is sent, and waits again after a refusal of
+ * the provider or a preemption by a primary. Uses callbacks, because a fiber for each call costs more than
+ * the call.
  */
 import type { Call } from '../../machines/index.ts'
 import { providerSettlement } from './door.ts'
@@ -9,7 +9,7 @@ import type { AdmissionError } from './errors.ts'
 import type { DispatchRecord, Disposition, Permit, Settlement, Waiter } from './permit.ts'
 import type { ScopeRunner } from './scope-runner.ts'
 
-/** Sends the call, each time that it may go. */
+/** Sends the call each time that it gets a permit. */
 export interface Sender {
   readonly dispatch: DispatchRecord
   /** An attempt begins; it ends with `settle`. */
@@ -18,7 +18,7 @@ export interface Sender {
   refused(error: AdmissionError): void
   /** The scope took the permit of the present attempt away for good. */
   revoked?(error: AdmissionError): void
-  /** The signal said that nobody wants the call any more, while it waited. */
+  /** The signal aborted while the call waited: the call is no longer wanted. */
   left?(reason: unknown): void
 }
 
@@ -46,11 +46,11 @@ export class Attempts implements Waiter {
     return this.#permit
   }
 
-  /** Asks for the first permit; `call` is another one from now on when it is given. */
+  /** Asks for the first permit. A given `call` replaces the present one. */
   ask(call: Call = this.#call): void {
     this.#call = call
     if (this.#signal?.aborted) {
-      // It may wait in its place since a restart.
+      // The call may wait in its place since a restart.
       this.#runner.forsake(call.id)
       return this.#sender.left?.(this.#signal.reason)
     }
@@ -62,7 +62,9 @@ export class Attempts implements Waiter {
     this.#runner.submit(call, this)
   }
 
-  /** Settles the present permit. After `waiting` the sender hears again; after `ended` it does not. */
+  /**
+   * Settles the present permit. After `waiting` the sender will be called again; after `ended` it will not.
+   */
   settle(settlement: Settlement): Disposition {
     const permit = this.#permit
     if (permit === null) return 'ended'
@@ -72,7 +74,10 @@ export class Attempts implements Waiter {
     return disposition
   }
 
-  /** What a reader of usage or evidence says. The outcome and the answer count also where it throws; that is counted. */
+  /**
+   * The reader's usage or evidence. When the reader throws, the outcome and the answer still count, and the
+   * failure is counted.
+   */
   read<A>(reader: () => A | null): A | null {
     try {
       return reader()
@@ -83,22 +88,25 @@ export class Attempts implements Waiter {
   }
 
   #settle(permit: Permit, settlement: Settlement): Disposition {
-    // Its numbers are the provider's, and what a reader made of them: the place is free whatever they are.
+    // The numbers come from the provider through a reader: the place is free for any numbers.
     const { value, corrections } = providerSettlement(settlement)
     this.#runner.correctedValues += corrections
     return permit.settle(value)
   }
 
-  /** Settles the present permit, and the call ends, also where it could have gone back to its place. */
+  /** Settles the present permit and ends the call, even if the call could go back to its place. */
   end(settlement: Settlement): void {
     const permit = this.#permit
-    // It waits for its next permit, perhaps since it was settled by its own holder.
+    // The call waits for its next permit. Perhaps its own holder settled the last one.
     if (permit === null || permit.disposition === 'waiting') return this.leave('the call has ended')
     permit.leave()
     this.settle(settlement)
   }
 
-  /** Nobody wants the call any more. One that waits ends; one that runs is asked to stop, and ends when it is settled. */
+  /**
+   * The call is no longer wanted. A waiting call ends. A running call is asked to stop, and ends when it is
+   * settled.
+   */
   leave(reason: unknown): void {
     if (this.#permit !== null && this.#permit.disposition === null) return this.#permit.leave(reason)
     this.#finish()
@@ -129,7 +137,7 @@ export class Attempts implements Waiter {
 
   readonly #aborted = (): void => {
     const reason = this.#signal?.reason
-    // A permit that its own holder settled is over, whatever the holder still does.
+    // A permit that its own holder settled is over, even if the holder still works.
     const waited = this.#permit === null || this.#permit.disposition !== null
     this.leave(reason)
     if (waited) this.#sender.left?.(reason)

@@ -3,7 +3,7 @@ import type { CheckHistory } from '../journal/check.ts'
 import type { Checkpoint, StoredEntry } from '../journal/journal.ts'
 import { feedEntry, Replayed, readRecord } from './recovery.ts'
 
-/** Every checkpoint is decoded, every record read, and what no checkpoint stands for is replayed. */
+/** Decodes every checkpoint, reads every record, and replays the entries that no checkpoint covers. */
 export const historyProblems: CheckHistory = ({ path, entries, checkpoints }, report) => {
   const scopes = new Map<string, Replayed>()
   for (const row of checkpoints.allRows()) {
@@ -35,7 +35,7 @@ const check = (
     if (entry.position <= replayed.position) readRecord(path, entry)
     else if (!reported.has(entry.scope)) feedEntry(path, replayed, entry)
   } catch (error) {
-    // What follows in a scope that has failed tells nothing new.
+    // After a failure, later entries of the scope tell nothing new.
     reported.add(entry.scope)
     report(`entries ${entry.position}`, (error as Error).message)
   }

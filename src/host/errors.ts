@@ -1,6 +1,6 @@
 /**
- * Why a call got no permit, or lost it. Each error names the scope, the call and what to do next;
- * the Effect face fails with them and the Promise face throws them.
+ * Why a call got no permit, or lost it. Each error names the scope, the call and the next step. The Effect
+ * face fails with these errors and the Promise face throws them.
  */
 import { Data } from 'effect'
 import type { Decision, ExpireReason, RejectReason, ShedReason } from '../../machines/index.ts'
@@ -11,7 +11,7 @@ interface About {
   readonly message: string
 }
 
-/** Nobody wanted the answer any more: the call's own deadline passed. */
+/** The call's own deadline passed. */
 export class DeadlineExceeded extends Data.TaggedError('DeadlineExceeded')<About> {}
 /** The policy's bound on waiting passed. */
 export class PendingTimeout extends Data.TaggedError('PendingTimeout')<About> {}
@@ -23,17 +23,17 @@ export class OutcomeUnknown extends Data.TaggedError('OutcomeUnknown')<About> {}
 export class AlreadySettled extends Data.TaggedError('AlreadySettled')<About> {}
 /** A call of this id waits or runs already, for another owner. */
 export class DuplicateCall extends Data.TaggedError('DuplicateCall')<About> {}
-/** Larger than a declared limit can ever hold. */
+/** The call is larger than a declared limit can ever hold. */
 export class ExceedsLimit extends Data.TaggedError('ExceedsLimit')<About> {}
-/** The provider refused it as often as the policy allows. */
+/** The provider refused the call as often as the policy allows. */
 export class AttemptsExhausted extends Data.TaggedError('AttemptsExhausted')<
   About & { readonly cause?: unknown }
 > {}
-/** The provider refused it for a reason that waiting does not mend. */
+/** The provider refused the call for a reason that waiting does not mend. */
 export class NotRetryable extends Data.TaggedError('NotRetryable')<About & { readonly cause?: unknown }> {}
 /**
- * Turned away by a scope that sheds (`policy.qos`). Its message is `BUSY: <why>, retry with backoff`;
- * the same id may be asked for again, after `retryAfterMs` at the earliest.
+ * A scope that sheds (`policy.qos`) turned the call away. The message is `BUSY: <why>, retry with backoff`.
+ * The same id may be asked for again, after `retryAfterMs` at the earliest.
  */
 export class Shed extends Data.TaggedError('Shed')<
   About & { readonly reason: ShedReason; readonly retryAfterMs: number }
@@ -42,13 +42,13 @@ export class Shed extends Data.TaggedError('Shed')<
 export class Preempted extends Data.TaggedError('Preempted')<About> {}
 /** The holder of the permit did not answer an abort in time. */
 export class Abandoned extends Data.TaggedError('Abandoned')<About> {}
-/** A recovered call that nobody asked for in time. */
+/** The owner of a recovered call did not ask for it in time. */
 export class Unclaimed extends Data.TaggedError('Unclaimed')<About> {}
 /** An operator took the waiting call away. */
 export class Withdrawn extends Data.TaggedError('Withdrawn')<About> {}
 /** The host was closed; a waiting call keeps its place in the journal. */
 export class HostClosed extends Data.TaggedError('HostClosed')<About> {}
-/** The scope stopped because its journal cannot keep what it decides. Nothing is dispatched any more. */
+/** The scope stopped because its journal cannot record its decisions. It dispatches no more calls. */
 export class ScopeFailed extends Data.TaggedError('ScopeFailed')<About & { readonly cause: unknown }> {}
 
 export type AdmissionError =

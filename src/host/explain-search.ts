@@ -1,4 +1,4 @@
-/** Finds what a journal holds of one call, from its newest entries backwards. */
+/** Finds a journal's entries about one call, from the newest entry backwards. */
 import type { Decision, ScopeContext, ScopeEvent } from '../../machines/index.ts'
 import type { Checkpoint, Journal } from '../journal/journal.ts'
 import { Replayed, readRecord } from './recovery.ts'
@@ -13,7 +13,7 @@ export interface FoundEntry {
 export interface Found {
   /** Oldest first, from the call's submission on. */
   readonly entries: ReadonlyArray<FoundEntry>
-  /** Whether its submission is among them, and why not. */
+  /** Whether the call's submission is among the entries, and why not. */
   readonly beginning: 'found' | 'compacted' | 'too far back'
   /** 0 when the journal is empty. */
   readonly newestPosition: number
@@ -24,7 +24,7 @@ type Readable = Pick<Journal, 'read'>
 /** Positions in the first step back; each step is twice as long as the one before. */
 const firstStep = 8_192
 
-/** Looks at `lookBack` positions at most. Rejects with `JournalCorrupt`. */
+/** Reads at most `lookBack` positions. Rejects with `JournalCorrupt`. */
 export const searchBack = async (
   journal: Readable,
   path: string,
@@ -45,7 +45,10 @@ export const searchBack = async (
   return { entries, beginning, newestPosition }
 }
 
-/** The answer to a submission that begins a call. Claims of a waiting call, and refusals of an ended one, are others. */
+/**
+ * Whether the entry is a submission that begins a call. A claim of a waiting call or a refusal of an ended
+ * one does not.
+ */
 const begins = ({ event, own }: FoundEntry): boolean =>
   event.type === 'call.submitted' &&
   own.some(
@@ -69,7 +72,7 @@ const searchWindow = async (
       const names = event.type === 'call.submitted' ? event.call.id : 'callId' in event ? event.callId : null
       if (names !== callId && own.length === 0) continue
       const found = { scope: entry.scope, event, own }
-      // An id that was withdrawn may be used again: the newest use is what is asked about.
+      // An id that was withdrawn may be used again: only the newest use is explained.
       if (begins(found)) entries = []
       hasBeginning ||= begins(found)
       entries.push(found)
@@ -78,7 +81,7 @@ const searchWindow = async (
   return { entries, hasBeginning }
 }
 
-/** The newest position, by asking for what comes after one: a journal tells no other way. */
+/** The newest position. A journal does not state it, so this asks which entries come after a position. */
 const newestOf = async (journal: Readable): Promise<number> => {
   const firstAfter = async (after: number): Promise<number | null> => {
     for await (const batch of journal.read({ after })) {
@@ -94,7 +97,7 @@ const newestOf = async (journal: Readable): Promise<number> => {
     known = found
     step *= 2
   }
-  // Nothing comes after `known + step`.
+  // No entry comes after `known + step`.
   let none = known + step
   while (none > known) {
     const middle = known + Math.floor((none - known) / 2)
@@ -105,10 +108,10 @@ const newestOf = async (journal: Readable): Promise<number> => {
   return known
 }
 
-/** Entries after a checkpoint that are played again for a look at the present. */
+/** The most entries after a checkpoint that are replayed to show the present. */
 const mostReplayed = 50_000
 
-/** The state of a scope in the journal of a host that is not at hand; null when rebuilding it would take long. */
+/** The state of a scope in the journal of another process's host; null when rebuilding it would take long. */
 export const stateInJournal =
   (journal: Pick<Journal, 'read' | 'checkpoints'>, path: string) =>
   async (scope: string, newestPosition: number): Promise<ScopeContext | null> => {
@@ -121,7 +124,7 @@ export const stateInJournal =
     return replayed.context
   }
 
-/** The states at the checkpoints that name the call: what is left of it when its entries are gone. */
+/** The states at the checkpoints that name the call. Only they remain when the call's entries are gone. */
 export const checkpointsNaming = async (
   journal: Pick<Journal, 'checkpoints'>,
   callId: string,

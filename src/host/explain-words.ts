@@ -1,4 +1,4 @@
-/** Decisions, events and predictions as sentences: the only place where what is decided becomes prose. */
+/** Decisions, events and predictions as sentences. Only this file turns decisions into prose. */
 
 import type { Decision, Reason, ScopeEvent, SettlementCause } from '../../machines/index.ts'
 import type { BelievedLimit, Interval } from '../../machines/limits/belief/projection.ts'
@@ -145,7 +145,7 @@ const noFitWords: Readonly<Record<NoFitReason, string>> = {
   'silence-does-not-help': 'no silence is expected to let it in',
 }
 
-/** How the scope of a waiting call stands: what every other surface shows of it. */
+/** The scope of a waiting call in one sentence, with the facts that every other surface shows. */
 export const scopeSentence = ({
   auxiliaryGate,
   placesTaken,

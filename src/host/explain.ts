@@ -1,4 +1,4 @@
-/** Tells a person, from the journal alone, why a call waits or what happened to it. */
+/** Explains to a person, from the journal alone, why a call waits or how it ended. */
 import { HashMap } from 'effect'
 import { toArray } from '../../machines/collections/queue.ts'
 import { type Decision, type ScopeContext, type ScopeEvent, waitReason } from '../../machines/index.ts'
@@ -22,7 +22,7 @@ import { scopeStatus } from './scope-facts.ts'
 export interface Explanation {
   readonly callId: string
   readonly scope: string
-  /** Where the call stands: it waits, runs, or has ended. */
+  /** Whether the call waits, runs, or has ended. */
   readonly standing: 'waiting' | 'in flight' | 'ended'
   /** One line each, oldest first, with times. */
   readonly lines: ReadonlyArray<string>
@@ -46,21 +46,21 @@ const standingAfter = (
 const concerns = (event: ScopeEvent, callId: string): boolean =>
   event.type === 'call.submitted' ? event.call.id === callId : 'callId' in event && event.callId === callId
 
-/** A scope's present state, when it is at hand or cheap to rebuild; null when it is not. */
+/** A scope's present state when it is in memory or cheap to rebuild; null otherwise. */
 export type StateOf = (scope: string, newestPosition: number) => Promise<ScopeContext | null>
 
 export interface ExplainOptions {
-  /** For saying how things stand now. Without it only what was written of the call is told. */
+  /** Gives the present state. Without it only the recorded entries of the call are explained. */
   readonly stateOf?: StateOf
-  /** The moment that ages are reckoned at, epoch milliseconds. Default: the newest event of the call's scope. */
+  /** The moment from which ages count, epoch milliseconds. Default: the newest event of the call's scope. */
   readonly nowMs?: number
   /** Entries that are looked at, at most, from the newest backwards. Default: all that the journal holds. */
   readonly lookBack?: number
 }
 
 /**
- * Reads the journal of a running or a dead host, backwards until the call's submission. Null when
- * what is left of the journal does not know the call.
+ * Reads the journal of a running or a dead host, backwards until the call's submission. Null when the rest of
+ * the journal does not know the call.
  */
 export const explainFrom = async (
   journal: Pick<Journal, 'read'>,
@@ -92,8 +92,9 @@ const beginningLines: Readonly<Record<Exclude<Found['beginning'], 'found'>, stri
 }
 
 /**
- * Who goes before it as things stand: of the primaries those that stand before it in their queues,
- * of the auxiliaries, whose principals take turns, and of calls that wait for others, whoever came earlier.
+ * The calls that go before a waiting call. For a primary in a queue: the primaries before it in the queues.
+ * For an auxiliary, whose principals take turns, and for a call that waits for others: all earlier calls of
+ * its lane.
  */
 const aheadOf = ({ waiting, primaries }: ScopeContext, own: Waiting): ReadonlyArray<Waiting> => {
   const queued = primaries
@@ -105,7 +106,7 @@ const aheadOf = ({ waiting, primaries }: ScopeContext, own: Waiting): ReadonlyAr
   return [...HashMap.values(waiting)].filter(({ call, seq }) => call.lane === own.call.lane && seq < own.seq)
 }
 
-/** How a waiting call stands at `atMs`, when nothing has happened since the newest event of its scope. */
+/** The lines about a waiting call at `atMs`, if no event has come since the newest one of its scope. */
 const nowLines = (context: ScopeContext, callId: string, atMs = context.at): ReadonlyArray<string> => {
   if (!HashMap.has(context.waiting, callId)) return []
   const waiting = HashMap.getUnsafe(context.waiting, callId)
@@ -133,7 +134,10 @@ const nowLines = (context: ScopeContext, callId: string, atMs = context.at): Rea
   ]
 }
 
-/** What a scope's state alone says of a call, where nothing else is left of it; null when it does not know it. */
+/**
+ * The explanation from a scope's state alone, when no entries of the call are left; null when the state does
+ * not know the call.
+ */
 export const explainState = (context: ScopeContext, callId: string, nowMs?: number): Explanation | null => {
   const { scope, waiting, inFlight, at } = context
   const told = (standing: Explanation['standing'], ...lines: ReadonlyArray<string>): Explanation => ({
@@ -160,7 +164,7 @@ export const explainState = (context: ScopeContext, callId: string, nowMs?: numb
   return ending === undefined ? null : told('ended', `${clockTime(at)} it had ended by then: ${ending}`)
 }
 
-/** `explainFrom` over the journal of a running host, whose scopes know how things stand. */
+/** `explainFrom` over the journal of a running host, with the present states of its scopes. */
 export const explainCall = async (
   host: {
     readonly journal: Journal

@@ -20,7 +20,7 @@ export interface AdmitOptions {
   readonly dispatchAtOnce?: boolean
 }
 
-/** One scope: everything that shares one admission. */
+/** One scope: all calls that share one admission. */
 export class LaneScope {
   readonly #runner: ScopeRunner
 
@@ -33,16 +33,16 @@ export class LaneScope {
     return this.#runner.name
   }
 
-  /** What the scope is doing now, without content. */
+  /** The scope's present status, without content. */
   get status(): ScopeStatus {
     return this.#runner.status
   }
 
   /**
-   * Runs `fn` with a permit and settles it by what `fn` gives or throws. `fn` is run again when the
-   * provider refused the call before it began to answer, or a primary took its place: pass
-   * `permit.signal` on, and turn the SDK's own retries off. Rejects with an `AdmissionError`, with
-   * the signal's reason, or with what `fn` threw.
+   * Runs `fn` with a permit and settles the permit by the result or error of `fn`. `fn` runs again when the
+   * provider refused the call before it began to answer, or when a primary took its place. Pass
+   * `permit.signal` on, and turn the SDK's own retries off. Rejects with an `AdmissionError`, with the
+   * signal's reason, or with the error of `fn`.
    */
   run<A>(
     request: CallRequest,
@@ -69,12 +69,18 @@ export class LaneScope {
     })
   }
 
-  /** Results and errors of `run` at which a reader of usage or evidence threw: they count without what it would have read. */
+  /**
+   * Results and errors of `run` whose reader of usage or evidence threw. They count, but without usage or
+   * evidence.
+   */
   get readerFailures(): number {
     return this.#runner.readerFailures
   }
 
-  /** A permit of your own: say `dispatched`, `accepted` and `settle`, or hold it with `await using`. */
+  /**
+   * A permit that you settle: call `dispatched`, `accepted` and `settle` yourself, or hold it with `await
+   * using`.
+   */
   async admit(request: CallRequest, { dispatchAtOnce = false }: AdmitOptions = {}): Promise<Permit> {
     const call = callOf(request, this.name, currentAmbient(), this.#runner.clock)
     const dispatch = dispatchAtOnce ? 'withGrant' : 'byOwner'
@@ -84,12 +90,15 @@ export class LaneScope {
     })
   }
 
-  /** Limits that the provider's headers show: they correct the budget, down and up. */
+  /** Limits that the provider's headers show. They correct the budget, down and up. */
   learn(limits: ReadonlyArray<LimitReading>): void {
     this.#runner.learn(limitsOf(limits))
   }
 
-  /** Tells the scope whether foreground work runs elsewhere (see leases): background yields to it, at most `maxDeferralMs`. */
+  /**
+   * Tells the scope whether another process serves a person (see leases). Background then waits, at most
+   * `maxDeferralMs`.
+   */
   setForeground(active: boolean): void {
     this.#runner.tell({ type: 'foreground.changed', active: flagOf('active', active) })
   }
@@ -118,7 +127,7 @@ export class LaneScope {
     this.#runner.tell({ type: 'call.promoted', callId: idOf('callId', callId) })
   }
 
-  /** Ends the waits and backoffs that the provider's refusals imposed: an operator knows better. */
+  /** Ends the waits and backoffs that the provider's refusals imposed, on an operator's decision. */
   releaseWait(): void {
     this.#runner.tell({ type: 'wait.released' })
   }
@@ -137,12 +146,15 @@ export class LaneHost implements AsyncDisposable {
     keepKernel(this, kernel)
   }
 
-  /** The scope of a key. A given policy takes effect at once, with calls in flight; without one the present policy stays. */
+  /**
+   * The scope of a key. A given policy takes effect at once, with calls in flight. Without one the present
+   * policy stays.
+   */
   scope(key: ScopeKey, policy?: PolicyInput): LaneScope {
     return new LaneScope(this.#kernel.scope(scopeName(key), policy))
   }
 
-  /** Why a call waits, or what happened to it, in a few lines; null when the journal does not know it. */
+  /** Why a call waits, or how it ended, in a few lines; null when the journal does not know it. */
   explain(callId: string): Promise<Explanation | null> {
     return explainCall(this.#kernel, callId)
   }
@@ -152,14 +164,17 @@ export class LaneHost implements AsyncDisposable {
     return [...this.#kernel.runners.values()].map(({ status }) => status)
   }
 
-  /** Every event and decision once durable, from now on. A slow reader loses the oldest, never delays a scope. Ends when the host has closed. */
+  /**
+   * From now on, every event with its decisions, once durable. A slow reader loses the oldest and never
+   * delays a scope. Ends when the host has closed.
+   */
   watch(): AsyncIterableIterator<Observation, undefined> & Disposable {
     return new Watch(this.#kernel)
   }
 
   /**
-   * Releases every waiter with `HostClosed` and ends. Waiting calls keep their places in the
-   * journal; permits that are out have `graceMs` to settle, then they are unknown to the next host.
+   * Releases every waiter with `HostClosed` and ends. Waiting calls keep their places in the journal. Open
+   * permits have `graceMs` to settle; after that their outcome is unknown to the next host.
    */
   close({ graceMs = 0 }: { readonly graceMs?: number } = {}): Promise<void> {
     return this.#kernel.close(graceMs)

@@ -1,4 +1,7 @@
-/** What the gateway, the clients and the inspector reach of a host, and its users do not. */
+/**
+ * The inner parts of a host for the gateway, the clients and the inspector. Users of a host do not reach
+ * them.
+ */
 import type { Kernel } from './kernel.ts'
 import type { ScopeRunner } from './scope-runner.ts'
 

@@ -1,6 +1,6 @@
 /**
- * What becomes of a scope whose history has a hole: it goes on from what can be read, and every call
- * that may have been sent in what cannot is of unknown outcome. Nothing is ever sent a second time.
+ * Continues a scope whose history has a hole, from the readable part. A call that may have been sent in the
+ * unreadable part has an unknown outcome. No call is ever sent a second time.
  */
 import { HashMap } from 'effect'
 import { advance, contextFrom, type ScopeContext, type ScopeEvent } from '../../machines/index.ts'

@@ -7,8 +7,8 @@ interface Effect {
 }
 
 /**
- * Write ahead: what a decision does to the world waits here until the journal says that the
- * decision is durable. One outbox per journal; effects leave in the order of their entries.
+ * Write ahead: the effects of a decision wait here until the journal says that the decision is durable. One
+ * outbox per journal. Effects leave in the order of their entries.
  */
 export class Outbox {
   readonly #journal: Journal
@@ -29,7 +29,7 @@ export class Outbox {
     return this.#failure
   }
 
-  /** Writes an entry; answers its position. Throws the journal's failure. */
+  /** Writes an entry and returns its position. Throws the journal's failure. */
   write(entry: JournalEntry): number {
     if (this.#failure !== null) throw this.#failure
     this.#last = this.#journal.append(entry)
@@ -41,7 +41,10 @@ export class Outbox {
     return this.#last
   }
 
-  /** Does `carryOut` once everything up to `position` is durable; `lost` instead, when the journal fails before. */
+  /**
+   * Runs `carryOut` once every entry up to `position` is durable. Runs `lost` instead when the journal fails
+   * first.
+   */
   after(position: number, carryOut: () => void, lost?: (failure: JournalFailure) => void): void {
     if (position <= this.#durable) carryOut()
     else if (this.#failure !== null) lost?.(this.#failure)
@@ -55,7 +58,7 @@ export class Outbox {
       this.#next += 1
       carryOut()
     }
-    // What was carried out holds on to its calls.
+    // Effects that were carried out would keep their calls in memory.
     if (this.#next > 32 && this.#next * 2 > this.#effects.length) {
       this.#effects = this.#effects.slice(this.#next)
       this.#next = 0

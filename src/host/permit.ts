@@ -4,12 +4,15 @@ import type { Settlement } from './settlement.ts'
 
 export type { Settlement } from './settlement.ts'
 
-/** What became of the call: it `ended`, or it is `waiting` in its place again (submit the same id). */
+/**
+ * The call's state after a settlement: it `ended`, or it is `waiting` in its place again (submit the same
+ * id).
+ */
 export type Disposition = 'ended' | 'waiting'
 
 /**
- * When a call is recorded as dispatched. `withGrant`: its owner is sure to send, so the grant says
- * it. `onDelivery`: when the permit is handed over, which waits for both. `byOwner`: when the owner says so.
+ * When a call is recorded as dispatched. `withGrant`: the owner is sure to send, so the grant is the record.
+ * `onDelivery`: when the permit is handed over, which waits for both. `byOwner`: when the owner reports it.
  */
 export type DispatchRecord = 'withGrant' | 'onDelivery' | 'byOwner'
 
@@ -18,13 +21,13 @@ export interface Waiter {
   readonly granted: (permit: Permit) => void
   readonly refused: (error: AdmissionError) => void
   readonly dispatch: DispatchRecord
-  /** It waits on by itself for the next permit where a settlement returns the call to its place. */
+  /** The waiter stays: when a settlement returns the call to its place, it waits for the next permit. */
   readonly stays: boolean
-  /** The scope took its permit away for good. */
+  /** The scope took the permit away for good. */
   readonly revoked?: (error: AdmissionError) => void
 }
 
-/** What a permit needs of its scope. */
+/** The parts of a scope that a permit needs. */
 export interface PermitOwner {
   readonly dispatched: (callId: string) => Promise<void>
   readonly accepted: (callId: string) => void
@@ -32,7 +35,10 @@ export interface PermitOwner {
   readonly settledTwice: (callId: string) => void
 }
 
-/** The identified, abortable right to one dispatch. It is settled exactly once; a second settle does nothing and is counted. */
+/**
+ * The identified, abortable right to one dispatch. It is settled exactly once. A second settlement does
+ * nothing and is counted.
+ */
 export class Permit implements AsyncDisposable {
   readonly scope: string
   readonly callId: string
@@ -40,7 +46,7 @@ export class Permit implements AsyncDisposable {
   readonly id: string
   /** 1 for the first dispatch of this call. */
   readonly attempt: number
-  // Made when somebody asks for a signal or aborts one: most permits are settled before that.
+  // Made on the first use of the signal: most permits are settled without one.
   #aborting: AbortController | null = null
   #losing: AbortController | null = null
   readonly #owner: PermitOwner
@@ -59,17 +65,23 @@ export class Permit implements AsyncDisposable {
     this.#waiter = waiter
   }
 
-  /** Aborted when the policy takes the permit back (`Preempted`), when a timeout passes, or when the caller's own signal is. */
+  /**
+   * Aborted when the policy takes the permit back (`Preempted`), when a timeout passes, or when the caller's
+   * signal aborts.
+   */
   get signal(): AbortSignal {
     return this.#controller().signal
   }
 
-  /** Aborted when the scope took the permit away for good; its reason is the call's error. A signal aborts once, so this is another. */
+  /**
+   * Aborted when the scope took the permit away for good; the reason is the call's error. It is a second
+   * signal because a signal aborts only once.
+   */
   get lost(): AbortSignal {
     return this.#loss().signal
   }
 
-  /** Whether `signal` is aborted, at no cost where nobody asked for it. */
+  /** Whether `signal` is aborted. Costs nothing when the signal was never used. */
   get isAborted(): boolean {
     return this.#aborting?.signal.aborted ?? false
   }
@@ -78,24 +90,30 @@ export class Permit implements AsyncDisposable {
     return this.#disposition !== null
   }
 
-  /** What its settlement made of the call; null before. */
+  /** The disposition that the settlement gave the call; null before it. */
   get disposition(): Disposition | null {
     return this.#disposition
   }
 
-  /** Who gets the next permit of the call where a settlement returns it to its place; null when its holder has to ask. */
+  /**
+   * The waiter for the call's next permit if a settlement returns the call to its place. Null: the holder has
+   * to ask again.
+   */
   get successor(): Waiter | null {
     return this.#waiter.stays && !this.#isLeft ? this.#waiter : null
   }
 
-  /** Its owner does not come back: a settlement ends the call. */
+  /** The owner does not come back: a settlement ends the call. */
   get isLeft(): boolean {
     return this.#isLeft
   }
 
-  /** Say this right before the request leaves and await it: only then a restart knows that it may have been sent. */
+  /**
+   * Call and await this right before the request leaves. Only then a restart knows that the request may have
+   * been sent.
+   */
   dispatched(): Promise<void> {
-    // Another permit of the same call may be out by now.
+    // The call's next permit may be out by now.
     if (this.#disposition !== null) {
       return this.#revocation === null ? Promise.resolve() : Promise.reject(this.#revocation)
     }
@@ -119,12 +137,12 @@ export class Permit implements AsyncDisposable {
     return this.#disposition
   }
 
-  /** Left without a settlement: the dispatch counts as cancelled. */
+  /** A permit without a settlement counts as cancelled. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#disposition === null) this.settle({ outcome: 'cancelled' })
   }
 
-  /** The scope ended it; nothing that the holder says later counts. */
+  /** The scope ended the permit; later reports of the holder do not count. */
   revoke(reason: AdmissionError): void {
     this.#unfollow()
     this.#disposition = 'ended'
@@ -134,7 +152,7 @@ export class Permit implements AsyncDisposable {
     this.#waiter.revoked?.(reason)
   }
 
-  /** Passes the abort of its caller's signal on while the permit is out. */
+  /** Passes an abort of the caller's signal on while the permit is out. */
   follow(signal: AbortSignal): void {
     const pass = () => this.leave(signal.reason)
     if (signal.aborted) return pass()
@@ -147,7 +165,10 @@ export class Permit implements AsyncDisposable {
     if (this.#disposition === null) this.#controller().abort(reason)
   }
 
-  /** The call ends with its settlement, also where it could have gone back to its place; with a reason, the holder is asked to stop. */
+  /**
+   * The call ends with its settlement, even if it could go back to its place. With a reason, the holder is
+   * asked to stop.
+   */
   leave(reason?: unknown): void {
     this.#isLeft = true
     if (reason !== undefined) this.abort(reason)

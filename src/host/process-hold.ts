@@ -1,8 +1,8 @@
 import type { Clock } from '../clock.ts'
 
 /**
- * Keeps the process alive while somebody waits for what only time or an answer ends. The timers of
- * the host do not: an idle host never keeps a process alive.
+ * Keeps the process alive while a caller waits for an event that only time or an answer brings. The host's
+ * own timers do not, so an idle host never keeps a process alive.
  */
 export class ProcessHold {
   readonly #clock: Clock

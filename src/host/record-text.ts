@@ -1,7 +1,6 @@
 /**
- * What the journal keeps of an event and its decisions, as JSON. Written out for what every call
- * brings: `JSON.stringify` takes a quarter of a host's time for it. A law of the tests holds it to
- * be the same text.
+ * The journal's JSON of an event and its decisions. The fields of ordinary calls are written by hand, because
+ * `JSON.stringify` would take a quarter of a host's time. A law of the tests shows that both texts are equal.
  */
 import type { Call, Decision, ScopeEvent } from '../../machines/index.ts'
 
@@ -11,7 +10,7 @@ const plain = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/
 const quoted = (text: string): string => (plain.test(text) ? `"${text}"` : JSON.stringify(text))
 const quotedOrNull = (text: string | null): string => (text === null ? 'null' : quoted(text))
 
-/** JSON has no infinity. */
+/** JSON has no infinity, so it becomes null. */
 const number = (value: number | null): string =>
   value === null || !Number.isFinite(value) ? 'null' : `${value}`
 
@@ -30,7 +29,7 @@ const eventText = (event: ScopeEvent): string => {
   }
   if (event.type === 'call.settled' && event.evidence === undefined) {
     const { callId, outcome, usage, owner, cause, late, at } = event
-    // A provider may have said more of it than the core reads.
+    // A provider's usage may have more fields than the core reads.
     const used = usage === undefined ? '' : `,"usage":${JSON.stringify(usage)}`
     const stance = owner === undefined ? '' : `,"owner":"${owner}"`
     const how = cause === undefined ? '' : `,"cause":"${cause}"`

@@ -12,15 +12,15 @@ import {
 import { type Ambient, parentIn } from '../carrier/ambient.ts'
 import type { Clock } from '../clock.ts'
 
-/** What a caller says of a call. Everything has a default. */
+/** A caller's description of a call. Every field has a default. */
 export interface CallRequest {
-  /** Idempotency key, 1 to 256 characters. Drawn when left out. */
+  /** Idempotency key, 1 to 256 characters. A random one when left out. */
   readonly id?: string
   /** Derived from the priority class when left out. */
   readonly lane?: Lane
   /** The ambient class when left out, else `orchestration`; `background_ingestion` for a stated auxiliary. */
   readonly priorityClass?: PriorityClass
-  /** Who is asking. `default` when left out. */
+  /** The user or agent of the call. `default` when left out. */
   readonly principal?: string
   /** Estimated input tokens. 0 when left out. */
   readonly inputTokens?: number
@@ -29,9 +29,9 @@ export interface CallRequest {
   /** Epoch milliseconds by the machine's clock, as `Date.now()` gives them, after which nobody wants the answer. */
   readonly deadlineAt?: number
   readonly turnId?: string
-  /** Ids of calls that this one's caller waits for. */
+  /** Ids of calls that the caller of this call waits for. */
   readonly dependsOn?: ReadonlyArray<string>
-  /** Withdraws the call while it waits, aborts the permit's signal while it runs. */
+  /** Withdraws the call while it waits; aborts the permit's signal while the call runs. */
   readonly signal?: AbortSignal
 }
 

@@ -1,34 +1,37 @@
-/** A function run with a permit: settled by what it gives or throws, and run again after a refusal or a preemption. */
+/**
+ * Runs a function with a permit. The result or error settles the permit; after a refusal or a preemption the
+ * function runs again.
+ */
 import type { Call, Evidence, Usage } from '../../machines/index.ts'
 import { Attempts, type Sender } from './attempts.ts'
 import { type AdmissionError, AttemptsExhausted, Preempted } from './errors.ts'
 import type { Permit, Settlement } from './permit.ts'
 import type { ScopeRunner } from './scope-runner.ts'
 
-/** How to read what a run gave or failed with. */
+/** How to read the result or the error of a run. */
 export interface Reading<A> {
-  /** What the provider says that it used; null when the result does not tell. */
+  /** The usage that the provider reports; null when the result has none. */
   readonly usage: (result: A) => Usage | null
-  /** What an error says about capacity; null when it says nothing. */
+  /** The evidence of an error; null when the error says nothing about capacity. */
   readonly evidence: (error: unknown) => Evidence | null
 }
 
 /** How one attempt ended. */
 export type Ending<A> =
   | { readonly value: A }
-  /** `interrupted`: it did not fail by itself. */
+  /** `interrupted`: the attempt was stopped from outside and did not fail by itself. */
   | { readonly error: unknown; readonly interrupted: boolean }
 
-/** What differs between the faces of a host: how an attempt is run, and how its outcome is told. */
+/** The differences between the faces of a host: how an attempt is run, and how its outcome is reported. */
 export interface RunFace<A> {
-  /** Runs one attempt and tells its end once. */
+  /** Runs one attempt and reports its end once. */
   begin(permit: Permit, ended: (ending: Ending<A>) => void): void
   succeeded(value: A): void
   /** The last attempt's own failure. */
   failed(error: unknown): void
-  /** The scope's word on the call. */
+  /** The scope refused the call. */
   refused(error: AdmissionError): void
-  /** Its owner left while it waited, or before its attempt failed. */
+  /** The owner left while the call waited, or before its attempt failed. */
   left(reason: unknown): void
 }
 
@@ -70,7 +73,7 @@ export class Run<A> implements Sender {
     this.#attempts.ask()
   }
 
-  /** The owner wants no answer any more. */
+  /** The owner no longer wants the answer. */
   leave(reason: unknown): void {
     this.#hasLeft = true
     this.#attempts.leave(reason)
@@ -114,13 +117,13 @@ export class Run<A> implements Sender {
       this.#succeed(permit, ending.value)
       return this.#finish(() => this.#face.succeeded(ending.value))
     }
-    // Its function settled it by itself and went on: the attempt that came after it decides.
+    // The function settled its permit by itself and went on: the later attempt decides.
     if (this.#attempts.permit !== permit) return
     this.#fail(permit, ending.error, ending.interrupted)
   }
 
   #succeed(permit: Permit, value: A): void {
-    // Its function settled it by itself: an answer ends the call all the same.
+    // The function settled its permit by itself: an answer still ends the call.
     if (permit.settled) return this.#attempts.end({ outcome: 'completed' })
     const usage = this.#attempts.read(() => this.#reading.usage(value))
     this.#attempts.settle(usage === null ? { outcome: 'completed' } : { outcome: 'completed', usage })
@@ -145,7 +148,7 @@ export class Run<A> implements Sender {
     if (hasLeft) return this.left(error)
     if (this.#runner.stopped(this.#callId) === null) {
       if (evidence?.retryable === true) return this.refused(exhausted(permit, error))
-      // An attempt that was stopped from outside has no word of its own.
+      // The failure of an attempt that was stopped from outside is not a reason of its own.
       if (interrupted && isAborted) return this.refused(permit.signal.reason as AdmissionError)
     } else if (permit.isAborted && permit.signal.reason instanceof Preempted) {
       return this.refused(this.#runner.stopped(this.#callId) as AdmissionError)

@@ -1,4 +1,6 @@
-/** What a status rests on: of a scope's context the part that is shown, with instants where the status has ages. */
+/**
+ * The facts behind a status: the shown part of a scope's context, with instants where the status has ages.
+ */
 
 import type { Lane, ScopeContext } from '../../machines/index.ts'
 import { longestStatedWait } from '../../machines/limits/belief/belief.ts'

@@ -2,7 +2,10 @@ import { createHmac } from 'node:crypto'
 import { InvalidInput } from '../../machines/index.ts'
 import { shown } from '../../machines/model/invalid.ts'
 
-/** What shares one admission: a provider, a credential (its fingerprint, never the key) and a model; or a free name. */
+/**
+ * The calls that share one admission: a provider, a credential (its fingerprint, never the key) and a model;
+ * or a free name.
+ */
 export type ScopeKey =
   | string
   | {
@@ -38,7 +41,7 @@ export const scopeName = (key: ScopeKey): string => {
   return [...names, key.model === undefined ? '*' : part('model', key.model.replaceAll('/', ':'))].join('/')
 }
 
-/** The parts of a name that tell which scopes evidence spreads to; null for a free name. */
+/** The parts of a name that tell which scopes evidence reaches; null for a free name. */
 export const scopeParts = (
   name: string,
 ): { readonly provider: string; readonly credential: string } | null => {
@@ -49,8 +52,8 @@ export const scopeParts = (
 }
 
 /**
- * Tells credentials apart without keeping them: the first 16 hexadecimal digits of an HMAC-SHA-256.
- * `secret` makes the fingerprint useless outside one installation; the gateway draws its own.
+ * Tells credentials apart without storing them: the first 16 hexadecimal digits of an HMAC-SHA-256. `secret`
+ * makes the fingerprint useless outside one installation. The gateway makes a random one of its own.
  */
 export const fingerprint = (credential: string, secret = 'rightofway'): string =>
   createHmac('sha256', secret).update(credential).digest('hex').slice(0, 16)

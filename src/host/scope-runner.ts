@@ -1,6 +1,6 @@
 /**
- * Runs one scope's actor: stamps and journals every event, carries the decisions out once they
- * are durable, keeps the permits and the one timer.
+ * Runs one scope's actor: stamps and journals every event, carries the decisions out once they are durable,
+ * and keeps the permits and the one timer.
  */
 import { HashMap, Option } from 'effect'
 import { type Actor, createActor } from 'xstate'
@@ -41,7 +41,7 @@ import { recordText } from './record-text.ts'
 import { scopeStatus } from './scope-facts.ts'
 import type { ScopeStatus } from './status.ts'
 
-/** What others may see of a scope: every event with its decisions, once durable. */
+/** One event of a scope with its decisions, published once durable. */
 export interface Observation {
   readonly scope: string
   readonly position: number
@@ -53,18 +53,18 @@ export interface Observation {
 export interface RunnerPorts {
   readonly clock: Clock
   readonly outbox: Outbox
-  /** Taken while somebody waits. */
+  /** Taken while a caller waits. */
   readonly hold: ProcessHold
   readonly observe: (observation: Observation) => void
-  /** Whether anybody observes: most hosts have nobody who does. */
+  /** Whether an observer is attached; most hosts have none. */
   readonly isObserved: () => boolean
   /** An entry was written; a checkpoint may be due. */
   readonly written: (runner: ScopeRunner, episodeEnded: boolean) => void
-  /** Evidence that speaks of more than this scope. */
+  /** Evidence that reaches beyond this scope. */
   readonly spread: (from: ScopeRunner, evidence: Evidence) => void
 }
 
-/** Events as they are told to a runner: it stamps the time. */
+/** Events as a runner receives them: the runner stamps the time. */
 export type Unstamped<E> = E extends ScopeEvent ? Omit<E, 'at'> : never
 
 export class ScopeRunner implements PermitOwner {
@@ -74,10 +74,13 @@ export class ScopeRunner implements PermitOwner {
   readonly #alarm: Alarm
   readonly #waiters = new Map<string, Waiter>()
   readonly #permits = new Map<string, Permit>()
-  /** The call that is being settled: its owner learns from the settlement itself how that went. */
+  /**
+   * The id of the call that is being settled. Its owner gets the result from `settle`, so no decision about
+   * it is delivered.
+   */
   #settling: string | null = null
   #failure: unknown = null
-  /** Why the actor refused the event that it was sent just now. */
+  /** Why the actor refused the last event. */
   #refusal: InvalidInput | null = null
   #refusing = false
   #closed = false
@@ -90,7 +93,7 @@ export class ScopeRunner implements PermitOwner {
   usedAt = 0
   /** Whoever goes on for it, once it has left memory. */
   #successor: (() => ScopeRunner) | null = null
-  /** Results and errors at which a reader of usage or evidence threw. */
+  /** Results and errors whose reader of usage or evidence threw. */
   readerFailures = 0
   /** Values that a provider stated and that were out of range: brought into it, or left out. */
   correctedValues = 0
@@ -100,7 +103,7 @@ export class ScopeRunner implements PermitOwner {
     this.#actor = actor
     this.#ports = ports
     this.#alarm = new Alarm(ports.clock, () => this.#wake())
-    // A broken invariant stops the scope; without a listener XState would throw it at the process.
+    // A broken invariant stops the scope. Without a listener XState would throw the error at the process.
     actor.subscribe({ error: (error) => this.fail(error) })
     actor.on('refused', ({ error }) => {
       this.#refusal = error
@@ -112,7 +115,7 @@ export class ScopeRunner implements PermitOwner {
     return this.#actor.getSnapshot().context.scope
   }
 
-  /** What the scope is doing, by the host's clock. */
+  /** The scope's status by the host's clock. */
   get status(): ScopeStatus {
     return scopeStatus(this.context, this.#ports.clock.now())
   }
@@ -127,20 +130,23 @@ export class ScopeRunner implements PermitOwner {
     return counts.primaryWaiting + counts.auxiliaryWaiting + counts.primaryInFlight + counts.auxiliaryInFlight
   }
 
-  /** Nothing waits, runs, is due, or is held by anybody: what there is to know of it is in its snapshot. */
+  /** No call waits, runs or is due, and no permit or waiter is out: the snapshot holds the whole scope. */
   get isResting(): boolean {
     const isHeld = this.#permits.size > 0 || this.#waiters.size > 0
     return this.#failure === null && !isHeld && restsIn(this.context)
   }
 
-  /** It leaves memory: its journal has a checkpoint of it as it is. Who still has it is served by `successor`. */
+  /**
+   * The scope leaves memory: its journal has a checkpoint of its present state. `successor` serves callers
+   * that still have this runner.
+   */
   rest(successor: () => ScopeRunner): void {
     this.#alarm.stop()
     this.#actor.stop()
     this.#successor = successor
   }
 
-  /** Permits that somebody holds and has not settled. */
+  /** Permits that are handed out and not settled. */
   get openPermits(): number {
     return this.#permits.size
   }
@@ -158,14 +164,14 @@ export class ScopeRunner implements PermitOwner {
     return this.#ports.hold
   }
 
-  /** Why it takes no call, as the error of `callId`; null while it does. */
+  /** Why the scope takes no call, as the error of `callId`; null while it takes calls. */
   stopped(callId: string): AdmissionError | null {
     if (this.#successor !== null) return this.#successor().stopped(callId)
     if (this.#failure !== null) return scopeFailed(this.name, callId, this.#failure)
     return this.#refusing ? hostClosed(this.name, callId) : null
   }
 
-  /** Asks for a permit. The waiter hears exactly once, unless it leaves first. */
+  /** Asks for a permit. The waiter gets exactly one answer, unless it leaves first. */
   submit(call: Call, waiter: Waiter): void {
     if (this.#successor !== null) return this.#successor().submit(call, waiter)
     const stopped = this.stopped(call.id)
@@ -183,7 +189,10 @@ export class ScopeRunner implements PermitOwner {
     return this.#waiters.has(callId) || this.#permits.has(callId)
   }
 
-  /** `waiter` waits no longer: its call ends. A permit that is on its way to it is taken back; another owner's call is left alone. */
+  /**
+   * Ends the call of `waiter`, which waits no longer. A permit on its way to `waiter` is taken back. Another
+   * owner's call stays.
+   */
   leave(callId: string, waiter: Waiter, reason: unknown): void {
     if (this.#successor !== null) return this.#successor().leave(callId, waiter, reason)
     if (this.#waiters.get(callId) !== waiter) return
@@ -196,20 +205,26 @@ export class ScopeRunner implements PermitOwner {
     }
   }
 
-  /** Its owner does not come back for a call that waits in its place for being asked for. */
+  /** Ends a call that waits without an owner, because its owner does not come back. */
   forsake(callId: string): void {
     if (this.#successor !== null) return this.#successor().forsake(callId)
     if (!this.#isOwned(callId) && HashMap.has(this.context.waiting, callId))
       this.tell({ type: 'call.withdrawn', callId })
   }
 
-  /** The permit was never used. Nothing reached the provider, so the call counts as withdrawn: its id may come again. */
+  /**
+   * The permit was never used. The provider got no request, so the call counts as withdrawn: its id may be
+   * used again.
+   */
   giveBack({ callId }: Permit): void {
     this.#permits.delete(callId)
     this.tell({ type: 'call.withdrawn', callId })
   }
 
-  /** Somebody other than its owner takes the call away: its owner hears of it, on the permit's signal when it runs. */
+  /**
+   * Takes the call away on another party's request. The owner is told; when the call runs, by its permit's
+   * signal.
+   */
   takeAway(callId: string): void {
     if (this.#successor !== null) return this.#successor().takeAway(callId)
     const error = withdrawn(this.name, callId)
@@ -253,17 +268,17 @@ export class ScopeRunner implements PermitOwner {
       ...(owner === undefined ? {} : { owner }),
       ...(cause === undefined ? {} : { cause }),
     })
-    // Bad numbers of its holder leave the permit as it was.
+    // Invalid numbers from the holder leave the permit unsettled.
     checkEvent(event)
     this.#permits.delete(callId)
     this.#waiters.delete(callId)
-    // Before the event, which may grant the next permit.
+    // Set before the event, which may grant the next permit.
     if (stays !== null) this.#waiters.set(callId, stays)
     this.#settling = callId
     const position = this.#take(event)
     this.#settling = null
     if (evidence !== undefined && evidence.scope !== 'model') this.#ports.spread(this, evidence)
-    // Its place may have come up again by the very event that returned it.
+    // The event that returned the call to its place may have granted it again.
     const { waiting, inFlight } = this.context
     const lives = position !== null && (HashMap.has(waiting, callId) || HashMap.has(inFlight, callId))
     if (!lives) {
@@ -278,7 +293,10 @@ export class ScopeRunner implements PermitOwner {
     return 'waiting'
   }
 
-  /** What the owner does should the call go back to its place; left out where it does not, or waits on and says when it sends. */
+  /**
+   * The owner's plan if the call goes back to its place. Undefined when the call cannot go back, or when the
+   * owner waits on and reports its dispatch.
+   */
   #stance(permit: Permit, outcome: Settlement['outcome'], stays: Waiter | null): OwnerStance | undefined {
     const mayReturn =
       outcome === 'throttled' || (outcome === 'cancelled' && this.#flight(permit.callId)?.preempted === true)
@@ -289,12 +307,12 @@ export class ScopeRunner implements PermitOwner {
   }
 
   settledTwice(callId: string): void {
-    // The same call may run again under its next permit, which a late word must not settle.
+    // The same call may already run under its next permit, and a late settlement must not settle that one.
     const isLate = HashMap.has(this.context.inFlight, callId)
     this.tell({ type: 'call.settled', callId, outcome: 'cancelled', ...(isLate ? { late: true } : {}) })
   }
 
-  /** Limits that a provider's headers show. What is out of range is corrected and counted. */
+  /** Limits that a provider's headers show. Values out of range are corrected and counted. */
   learn(limits: ReadonlyArray<LimitReading>): void {
     const { value, corrections } = providerLimits(limits)
     this.correctedValues += corrections
@@ -306,8 +324,8 @@ export class ScopeRunner implements PermitOwner {
   }
 
   /**
-   * Takes an event in. Answers its position in the journal, or null when the scope has stopped.
-   * Throws `InvalidInput` for one that is not well-formed: nothing is written, and the scope goes on.
+   * Sends an event to the actor. Returns its position in the journal, or null when the scope has stopped.
+   * Throws `InvalidInput` for a malformed event: nothing is written, and the scope continues.
    */
   tell(fact: Unstamped<ScopeEvent>): number | null {
     if (this.#successor !== null) return this.#successor().tell(fact)
@@ -349,7 +367,7 @@ export class ScopeRunner implements PermitOwner {
     return position
   }
 
-  /** Nothing is decided or dispatched any more: the journal cannot keep it. Work that runs is left alone. */
+  /** Stops deciding and dispatching, because the journal cannot record it. Running work is left alone. */
   fail(cause: unknown): void {
     if (this.#failure !== null) return
     this.#failure = cause
@@ -357,10 +375,10 @@ export class ScopeRunner implements PermitOwner {
     this.#releaseWaiters((callId) => scopeFailed(this.name, callId, cause))
   }
 
-  /** Takes no more calls and releases every waiter; the calls keep their places in the journal. */
+  /** Refuses new calls and releases every waiter. The calls keep their places in the journal. */
   refuseWaiters(): void {
     if (!this.#refusing && this.#waiters.size > 0) {
-      // Nobody sends them any more: the next host must not take them for sent.
+      // These calls are no longer sent by anyone: the next host must not take them for sent.
       const unused = [...this.#waiters.keys()].filter((callId) => this.#permits.has(callId))
       this.tell({ type: 'host.closing', unused })
     }
@@ -421,7 +439,7 @@ export class ScopeRunner implements PermitOwner {
 
   #grant(callId: string, grantedIn: number): void {
     const waiter = this.#waiters.get(callId)
-    // A host that closes has released it; the next host takes the call up again.
+    // A closing host has released the waiter; the next host takes the call up again.
     if (waiter === undefined) return
     const attempt = this.#flight(callId)?.attempts ?? 1
     const permit = new Permit(this.name, callId, attempt, this, waiter)
@@ -431,12 +449,12 @@ export class ScopeRunner implements PermitOwner {
 
   #deliver(permit: Permit, waiter: Waiter, grantedIn: number): void {
     const { callId } = permit
-    // One that came back to its place may have been granted before its owner asked again.
+    // A call that came back to its place may have been granted before its owner asked again.
     const isMissing = waiter.dispatch !== 'byOwner' && this.#flight(callId)?.stage === 'admitted'
     const position = isMissing ? this.tell({ type: 'call.dispatched', callId }) : grantedIn
     if (position === null) return
     this.#ports.outbox.after(position, () => {
-      // Withdrawn, expired or failed while its entry was on the way to the disk.
+      // The call was withdrawn, expired or failed while its entry was on the way to the disk.
       if (this.#waiters.get(callId) !== waiter || this.#permits.get(callId) !== permit) return
       this.#waiters.delete(callId)
       waiter.granted(permit)
@@ -446,7 +464,7 @@ export class ScopeRunner implements PermitOwner {
   #wake(): number | null {
     if (this.#failure !== null || this.#closed) return null
     const due = wakeAt(this.context)
-    // The clock of the core stands at its newest event; only a time that has come is worth an event.
+    // The core's clock stands at its newest event. Only a time that has come needs an event.
     if (due === null || due > this.#ports.clock.now()) return due
     this.tell({ type: 'clock.woke' })
     return wakeAt(this.context)
@@ -460,10 +478,10 @@ export const restsIn = (context: ScopeContext): boolean =>
   HashMap.isEmpty(context.turns) &&
   (context.state === 'idle' || context.state === 'settled')
 
-/** A scope's actor that goes on from what the scope knows. Started, so that it can be fed. */
+/** A scope's actor that continues from a context. It is started, so that it accepts events. */
 export const startScope = (name: string, live = contextFrom(name)): Actor<typeof providerScope> => {
   const from: LiveScope = { status: 'active', live }
-  // What the actor refuses is thrown to whoever told it.
+  // The refusal is thrown to the sender of the event, so it is not logged as well.
   const logger = () => {}
   return createActor(providerScope, { input: { scope: name }, snapshot: from as never, logger }).start()
 }

@@ -1,4 +1,4 @@
-/** The Effect face of the host: a service, its layer, and the scopes that it hands out. */
+/** The Effect face of the host: a service, its layer, and its scopes. */
 import { Cause, Context, Effect, Exit, Fiber, Layer, Queue, type Scope, Stream } from 'effect'
 import {
   type Evidence,
@@ -37,7 +37,7 @@ import { watchBuffer } from './watch.ts'
 export interface HostOptions {
   /** Path of the journal file, `:memory:`, or a journal. Default `:memory:`. */
   readonly journal?: string | Journal
-  /** Default: the machine's own. */
+  /** Default: the machine's own clock. */
   readonly clock?: Clock
   /**
    * Scopes at rest (nothing waits, runs or is due) that are kept in memory, at least 1; beyond that the
@@ -56,7 +56,7 @@ export interface HostOptions {
 }
 
 export interface Retention {
-  /** What checkpoints stand for is kept this long, ms. Default 24 h. */
+  /** How long entries that a checkpoint covers are kept, ms. Default 24 h. */
   readonly keepMs?: number
   /** Size of the file in use, bytes, above which the oldest of it goes sooner. Default: no bound. */
   readonly keepBytes?: number
@@ -65,16 +65,19 @@ export interface Retention {
 export interface RunOptions<A> {
   /** Reads a result's token usage. Default: the shapes of Anthropic, OpenAI and Gemini answers. */
   readonly usage?: (result: A) => Usage | null
-  /** Reads what an error says about capacity. Default: the errors of the official SDKs. */
+  /** Reads the evidence about capacity in an error. Default: the errors of the official SDKs. */
   readonly evidence?: (error: unknown) => Evidence | null
 }
 
 /** One scope, for Effect programs. */
 export interface EffectScope {
   readonly name: string
-  /** A permit of your own, to be settled by you; left unsettled it counts as cancelled when the Scope closes. */
+  /** A permit that you settle. If you leave it unsettled, it counts as cancelled when the Scope closes. */
   readonly admit: (request: CallRequest) => Effect.Effect<Permit, AdmissionError, Scope.Scope>
-  /** Runs `use` with a permit and settles it; again when the provider refused it or a primary took its place. */
+  /**
+   * Runs `use` with a permit and settles it. Runs `use` again after a refusal of the provider or a preemption
+   * by a primary.
+   */
   readonly run: <A, E, R>(
     request: CallRequest,
     use: (permit: Permit) => Effect.Effect<A, E, R>,
@@ -83,7 +86,10 @@ export interface EffectScope {
   readonly status: Effect.Effect<ScopeStatus>
 }
 
-/** Why a host does not open: its journal is held, unreadable, too new, not available, or fails; or a scope in it cannot go on. */
+/**
+ * Why a host does not open: its journal is held, unreadable, too new, unavailable or failing; or a scope in
+ * it cannot continue.
+ */
 export type HostOpenError =
   | JournalLocked
   | JournalTooNew
@@ -112,9 +118,12 @@ export class Host extends Context.Service<
   Host,
   {
     readonly scope: (key: ScopeKey, policy?: PolicyInput) => EffectScope
-    /** Why a call waits, or what happened to it; null when the journal does not know it. */
+    /** Why a call waits, or how it ended; null when the journal does not know it. */
     readonly explain: (callId: string) => Effect.Effect<Explanation | null>
-    /** Every event and decision once durable. A slow reader loses the oldest, never delays a scope. Ends when the host has closed. */
+    /**
+     * Every event with its decisions, once durable. A slow reader loses the oldest and never delays a scope.
+     * Ends when the host has closed.
+     */
     readonly watch: Stream.Stream<Observation>
   }
 >()('rightofway/host/Host') {
@@ -150,7 +159,7 @@ const makeHost = (options: HostOptions) =>
     Effect.acquireRelease(
       Effect.catch(
         Effect.tryPromise({ try: () => openKernel(options), catch: (error) => error }),
-        // Anything else is a fault of the program, not of its journal.
+        // Any other error is a fault of the program, not of its journal.
         (error) => (isHostOpenError(error) ? Effect.fail(error) : Effect.die(error)),
       ),
       (kernel) => Effect.promise(() => kernel.close(0)),
@@ -181,7 +190,7 @@ const watch = (kernel: Kernel): Stream.Stream<Observation> =>
     { bufferSize: watchBuffer, strategy: 'sliding' },
   )
 
-/** How results and errors of a scope are read, unless the caller says otherwise. */
+/** The readers of a scope's results and errors; the caller may replace them. */
 export const readingOf = <A>(scope: string, options: RunOptions<A> = {}): Reading<A> => {
   const provider = scope.split('/')[0] as string
   return {
@@ -190,7 +199,7 @@ export const readingOf = <A>(scope: string, options: RunOptions<A> = {}): Readin
   }
 }
 
-/** Runs the attempts of a call as fibers: each sees its own permit as its surroundings. */
+/** Runs the attempts of a call as fibers. Each attempt sees its own permit as the surrounding one. */
 const effectRun = <A, E, R>(
   runner: ScopeRunner,
   request: CallRequest,
@@ -205,7 +214,7 @@ const effectRun = <A, E, R>(
       const permitted = insidePermit(ambient, { scope: runner.name, callId, priorityClass })
       let fiber: Fiber.Fiber<A, E> | null = null
       let own: Exit.Exit<A, E> | null = null
-      // What is told to end is waited for: its finalizers belong to the call.
+      // Waits for an interrupted attempt to end: its finalizers belong to the call.
       const ended: Effect.Effect<unknown> = Effect.suspend(() =>
         fiber === null ? Effect.void : Fiber.interrupt(fiber),
       )
@@ -213,7 +222,7 @@ const effectRun = <A, E, R>(
         begin: (permit, done) => {
           fiber = withAmbient(permitted, () => Effect.runForkWith(context)(Effect.suspend(() => use(permit))))
           const attempt = fiber
-          // An Effect is interrupted rather than asked by a signal.
+          // An Effect is interrupted; it does not listen to a signal.
           permit.signal.addEventListener('abort', () => attempt.interruptUnsafe(), { once: true })
           attempt.addObserver((exit) => {
             own = exit

@@ -1,7 +1,7 @@
 /**
- * The one projection of a scope: `status()`, `/lanes`, `explain`, `replay`, the inspector's rows and its
- * page all show what `statusAt` says. It takes facts, which only an event changes, and a moment,
- * which passes by itself. It imports little, so that the page has it before the core is loaded.
+ * The one projection of a scope: `status()`, `/lanes`, `explain`, `replay`, the inspector's rows and its page
+ * all show the result of `statusAt`. Its inputs are facts, which only an event changes, and a moment. It
+ * imports little, so that the page has it before the core is loaded.
  */
 import type { Refusal } from '../../machines/limits/belief/belief.ts'
 import { type Charges, sentInMinute } from '../../machines/limits/belief/charges.ts'
@@ -12,13 +12,16 @@ import type { ScopeContext } from '../../machines/state/context.ts'
 export interface LaneFacts {
   readonly waiting: number
   readonly inFlight: number
-  /** Submission of the call that has waited longest, epoch milliseconds; null when none waits. */
+  /** Submission time of the longest waiting call, epoch milliseconds; null when no call waits. */
   readonly waitingSinceMs: number | null
-  /** Grant of the call that has run longest, epoch milliseconds; null when none runs. */
+  /** Grant time of the longest running call, epoch milliseconds; null when no call runs. */
   readonly activeSinceMs: number | null
 }
 
-/** JSON, and the same until the scope's next event. The fields that `ScopeStatus` also has mean the same there. */
+/**
+ * Plain JSON that stays the same until the scope's next event. Fields that `ScopeStatus` also has mean the
+ * same there.
+ */
 export interface ScopeFacts {
   readonly scope: string
   readonly state: ScopeContext['state']
@@ -28,7 +31,7 @@ export interface ScopeFacts {
   readonly auxiliary: LaneFacts
   readonly capacity: number
   readonly placesTaken: number
-  /** The last wait, also when it has passed. */
+  /** The last wait, also after it has passed. */
   readonly wait: ScopeContext['wait']
   /** Input tokens dispatched in the minute before `at`. */
   readonly lastMinute: Charges
@@ -39,7 +42,7 @@ export interface ScopeFacts {
   readonly ceiling: Interval
   readonly fit: Fit | null
   readonly pacing: ScopeContext['pacing']
-  /** Of the policy: what an auxiliary's wait is held against. */
+  /** The policy's limit on an auxiliary's wait. */
   readonly maxDeferralMs: number
   readonly refusalsByKind: ScopeContext['refusalsByKind']
   readonly counters: ScopeContext['counters']
@@ -48,9 +51,9 @@ export interface ScopeFacts {
 export interface LaneStatus {
   readonly waiting: number
   readonly inFlight: number
-  /** Age of the call that has waited longest, milliseconds; null when none waits. */
+  /** Age of the longest waiting call, milliseconds; null when no call waits. */
   readonly longestWaitMs: number | null
-  /** Time since the grant of the call that has run longest, milliseconds; null when none runs. */
+  /** Time since the grant of the longest running call, milliseconds; null when no call runs. */
   readonly longestActiveMs: number | null
 }
 
@@ -69,26 +72,26 @@ export interface Alarm {
   readonly amount: number
 }
 
-/** What a scope is doing. Content-free: counts, times, names of states and reasons. */
+/** The state of a scope without content: counts, times, names of states and reasons. */
 export interface ScopeStatus {
   readonly scope: string
   readonly state: ScopeContext['state']
-  /** Epoch milliseconds of its newest event. */
+  /** Epoch milliseconds of the scope's newest event. */
   readonly at: number
-  /** The moment that ages, windows and alarms are reckoned at, epoch milliseconds. */
+  /** The moment for which ages, windows and alarms are computed, epoch milliseconds. */
   readonly nowMs: number
   readonly auxiliaryGate: 'open' | 'closed' | 'metered'
   readonly primary: LaneStatus
   readonly auxiliary: LaneStatus
   /** Calls that may be in flight now. */
   readonly capacity: number
-  /** Places of these that are taken; a nested call borrows its parent's and takes none. */
+  /** The places of `capacity` that are taken. A nested call borrows its parent's place and takes none. */
   readonly placesTaken: number
-  /** The provider asked to wait until then, epoch milliseconds, and for what; null when it did not, or when that has passed. */
+  /** The wait that the provider asked for, and its kind; null when there is none or when it has passed. */
   readonly wait: ScopeContext['wait']
   /** Input tokens dispatched in the last minute. */
   readonly recentInputTokens: number
-  /** Limit of input tokens per minute that the policy declares or headers showed; null when none is known. */
+  /** Limit of input tokens per minute from the policy or from headers; null when none is known. */
   readonly inputTokenLimit: number | null
   /** Most input tokens that were accepted within one minute. */
   readonly highestAcceptedTokens: number
@@ -98,18 +101,21 @@ export interface ScopeStatus {
   readonly limits: ReadonlyArray<BelievedLimit>
   /** By the newest event: the ceiling that binds, input tokens per minute. */
   readonly ceiling: Interval
-  /** By the newest event: when the primary at the head is expected to fit, or why no time can be named; null when nothing says that it does not fit. */
+  /**
+   * Prediction at the newest event: when the first primary fits, or why no time can be named. Null when it is
+   * not known to be too large.
+   */
   readonly fit: Fit | null
-  /** Classes that back off. */
+  /** The classes that back off. */
   readonly pacing: ScopeContext['pacing']
   readonly alarms: ReadonlyArray<Alarm>
   readonly refusalsByKind: ScopeContext['refusalsByKind']
   readonly counters: ScopeContext['counters']
 }
 
-/** A primary that waits longer is worth an alarm. */
+/** An alarm is raised when a primary waits longer than this. */
 const longPrimaryWaitMs = 30_000
-/** An auxiliary that has waited for this share of `maxDeferralMs` is close to its quantum. */
+/** An auxiliary that has waited for this share of `maxDeferralMs` will soon get its quantum. */
 const starvingShare = 0.8
 
 const laneAt = (
@@ -141,7 +147,10 @@ const alarmsAt = (
   return amounts.flatMap(([kind, amount]) => (amount > 0 ? [{ kind, amount }] : []))
 }
 
-/** The status at `atMs`, epoch milliseconds, when nothing has happened since the facts; never before their newest event. */
+/**
+ * The status at `atMs`, epoch milliseconds, if no event has come since the facts. Never earlier than their
+ * newest event.
+ */
 export const statusAt = (facts: ScopeFacts, atMs: number): ScopeStatus => {
   const nowMs = Math.max(facts.at, atMs)
   const primary = laneAt(facts.primary, nowMs)

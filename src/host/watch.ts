@@ -1,7 +1,7 @@
 import type { Kernel } from './kernel.ts'
 import type { Observation } from './scope-runner.ts'
 
-/** Observations that a slow reader may fall behind by. */
+/** The most observations that a slow reader may fall behind. */
 export const watchBuffer = 4_096
 
 type Result = IteratorResult<Observation, undefined>
@@ -12,7 +12,7 @@ const over: Result = { done: true, value: undefined }
 export class Watch implements AsyncIterableIterator<Observation, undefined>, Disposable {
   readonly #buffer: Observation[] = []
   #stop: () => void = () => {}
-  /** Readers that came before their observation, in order. */
+  /** Readers that asked before their observation came, in order. */
   readonly #readers: Array<(result: Result) => void> = []
   #isOver = false
 

@@ -1,4 +1,4 @@
-/** Keeps one record in force while somebody holds a lease. */
+/** Keeps one record in force while a lease is held. */
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../clock.ts'
@@ -14,7 +14,10 @@ export interface BeatOptions {
   readonly failed: (error: unknown) => void
 }
 
-/** From the first holder to the last. A later one has a beat and a record of its own, so an old beat cannot revive. */
+/**
+ * Lives from the first holder to the last. A later holder has a new beat and a new record, so an old beat
+ * cannot revive.
+ */
 export class Beat {
   readonly #options: BeatOptions
   readonly #first: Promise<void>
@@ -36,7 +39,7 @@ export class Beat {
     return this.#first
   }
 
-  /** No write after this one is seen; resolves when the record is gone. */
+  /** After this call no write becomes visible. Resolves when the record is gone. */
   async stop(): Promise<void> {
     this.#stopped = true
     this.#cancel()
@@ -47,8 +50,8 @@ export class Beat {
   async #write(): Promise<void> {
     const { folder, clock, ttlMs, heartbeatMs, own, failed } = this.#options
     const nowMs = clock.now()
-    // Others may sweep a record that has expired: one that comes late takes a new name, and the
-    // sweep, which leaves an expired record alone for a while, cannot meet a renewed one.
+    // Other processes may sweep an expired record, so a late heartbeat takes a new name. The sweep leaves an
+    // expired record alone for a while, so it cannot remove a renewed one.
     if (nowMs >= this.#expiresAtMs) {
       await this.#remove(this.#name)
       this.#name = newRecordName()

@@ -1,16 +1,16 @@
-/** The folder that foreground leases share: who may own it, and what a look into it finds. */
+/** The folder that foreground leases share: which user may own it, and which leases it holds. */
 import { lstatSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { InvalidInput } from '../../machines/index.ts'
 import { isRecordName, isTemporaryName, judge, othersMode, readRecord, type Validity } from './record.ts'
 
-/** Records that one look believes or refuses; what is newer comes first, expired ones do not count. */
+/** The most records that one look reads. Newer records come first; expired ones do not count. */
 export const maxRecords = 128
 
-/** A temporary file so old was left by a process that died, milliseconds. */
+/** A temporary file older than this was left by a process that died, milliseconds. */
 const abandonedAfterMs = 60_000
 
-/** This user's id. Throws `InvalidInput` where users have none. */
+/** This user's id. Throws `InvalidInput` on systems without user ids. */
 export const ownUid = (): number => {
   const uid = process.getuid?.()
   if (uid !== undefined) return uid
@@ -21,7 +21,7 @@ export const ownUid = (): number => {
 
 const missing = 'nothing'
 
-/** What is wrong with a folder, or null. */
+/** The fault of a folder, or null. */
 const faultOf = (folder: string, uid: number): string | null => {
   const stats = lstatSync(folder, { throwIfNoEntry: false })
   if (stats === undefined) return missing
@@ -32,7 +32,9 @@ const faultOf = (folder: string, uid: number): string | null => {
   return mode === '700' ? null : `mode 0${mode}`
 }
 
-/** Makes the folder when it is missing. Throws `InvalidInput` when others could read or change what is in it. */
+/**
+ * Makes the folder when it is missing. Throws `InvalidInput` when other users could read or change its files.
+ */
 export const prepareFolder = (folder: string, uid: number): void => {
   if (faultOf(folder, uid) === missing) mkdirSync(folder, { recursive: true, mode: 0o700 })
   const fault = faultOf(folder, uid)
@@ -47,9 +49,9 @@ export const prepareFolder = (folder: string, uid: number): void => {
 }
 
 export interface Look {
-  /** Some other process holds a lease. */
+  /** Another process holds a lease. */
   readonly active: boolean
-  /** Records looked at, the expired ones left out. */
+  /** Records read, without the expired ones. */
   readonly inspected: number
   /** Expired records and abandoned temporary files removed. */
   readonly swept: number
@@ -78,7 +80,10 @@ const remove = (path: string): number => {
   }
 }
 
-/** This user's records, newest first: one in force was written a moment ago, whatever else lies here. */
+/**
+ * This user's records, newest first: a record in force was written a moment ago, whatever other files lie
+ * here.
+ */
 const entriesOf = (folder: string, { uid, own, nowMs }: LookOptions) => {
   const records: Array<Entry> = []
   let swept = 0
@@ -97,9 +102,9 @@ const entriesOf = (folder: string, { uid, own, nowMs }: LookOptions) => {
 }
 
 /**
- * Looks for leases of other processes. A record that expired is removed, so that its cost is paid
- * once, but not at once: its holder may be about to renew it (see `beat.ts`). A folder that cannot
- * be trusted or read holds no lease.
+ * Looks for leases of other processes. Removes expired records, so that each is read only for a while. A
+ * record stays for a short time after it expires, because its holder may be about to renew it (see
+ * `beat.ts`). A folder that is not safe or not readable holds no lease.
  */
 export const lookInto = (folder: string, options: LookOptions): Look => {
   try {

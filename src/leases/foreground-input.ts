@@ -1,14 +1,14 @@
 import type { Leases } from './leases.ts'
 
-/** What can be told that a person is being served elsewhere: a scope. */
+/** A scope, which can be told that a person is being served by another process. */
 export interface ForegroundSink {
   readonly setForeground: (active: boolean) => void
 }
 
 /**
- * Holds the auxiliaries of `scopes` back while a process that shares `leases` serves a person, each
- * at most as long as its `policy.maxDeferralMs`. A restored scope may remember a foreground that is
- * over, so each is told at once. Answers how to stop, which lets them go.
+ * Delays the auxiliaries of `scopes` while a process that shares `leases` serves a person. Each auxiliary is
+ * delayed for at most its scope's `policy.maxDeferralMs`. A restored scope may remember a foreground that is
+ * over, so every scope is told at once. Returns a function that stops this and lets the auxiliaries go.
  */
 export const foregroundInput = (scopes: ReadonlyArray<ForegroundSink>, leases: Leases): (() => void) => {
   const tell = (active: boolean) => {

@@ -1,7 +1,7 @@
 /**
- * Foreground leases between processes of one user: a process that serves a person says so in a
- * shared folder, and the others let their background work wait. A lease that is not renewed ends by
- * itself, so a process that dies or stops holds nobody up for longer than `ttlMs`.
+ * Foreground leases between the processes of one user. A process that serves a person writes that into a
+ * shared folder, and the other processes delay their background work. A lease that is not renewed ends by
+ * itself, so a process that dies or stops delays no other for longer than `ttlMs`.
  */
 import { resolve } from 'node:path'
 import { InvalidInput } from '../../machines/index.ts'
@@ -10,19 +10,19 @@ import { Beat } from './beat.ts'
 import { type Look, lookInto, ownUid, prepareFolder } from './folder.ts'
 
 export interface LeaseOptions {
-  /** Must tell epoch time: all processes compare with it. Default: the machine's own. */
+  /** Must give epoch time: all processes compare with it. Default: the machine's own. */
   readonly clock?: Clock
   /** How long a lease outlives its last heartbeat, milliseconds. Default 3,000; the same in all processes. */
   readonly ttlMs?: number
   /** Default 1,000; at most half of `ttlMs`. */
   readonly heartbeatMs?: number
-  /** How long the answer of `active` may be old, milliseconds. Default 250. */
+  /** The oldest answer that `active` may give, milliseconds. Default 250. */
   readonly lookEveryMs?: number
 }
 
 export interface LeaseCounters {
   readonly looks: number
-  /** Records looked at by the newest look, at most 128; expired ones do not count. */
+  /** Records that the newest look read, at most 128; expired ones do not count. */
   readonly inspected: number
   /** Expired records and abandoned files removed so far. */
   readonly swept: number
@@ -32,9 +32,15 @@ export interface LeaseCounters {
 
 /** One hold on the foreground. Ends with `release`, or `await using`. */
 export interface Lease extends AsyncDisposable {
-  /** Resolves when other processes can see it; rejects when it could not be written. Nobody has to wait for it. */
+  /**
+   * Resolves when other processes can see the lease; rejects when it could not be written. Waiting for it is
+   * optional.
+   */
   readonly published: Promise<void>
-  /** Ends this hold; a second time does nothing. Resolves when the last hold of the process is gone from the folder. */
+  /**
+   * Ends this hold. A second call does nothing. Resolves when the process's last hold is gone from the
+   * folder.
+   */
   readonly release: () => Promise<void>
 }
 
@@ -76,7 +82,10 @@ export class Leases implements AsyncDisposable {
     return { looks: this.#looks, inspected, swept: this.#swept, failures: this.#failures }
   }
 
-  /** Says that this process serves a person. Holds are counted: the last release ends the lease. */
+  /**
+   * Tells the other processes that this process serves a person. Holds are counted: the last release ends the
+   * lease.
+   */
   hold(): Lease {
     const hold = Symbol('hold')
     this.#holds.add(hold)
@@ -91,7 +100,7 @@ export class Leases implements AsyncDisposable {
       },
     })
     const { published } = this.#beat
-    // Who does not wait for it sees a failure in the counters; the next heartbeat tries again.
+    // A caller that does not wait sees a failure in the counters. The next heartbeat tries again.
     published.catch(() => {})
     this.#tell()
     let released: Promise<void> | null = null
@@ -102,7 +111,10 @@ export class Leases implements AsyncDisposable {
     return { published, release, [Symbol.asyncDispose]: release }
   }
 
-  /** Holds while `fn` runs, until what it answers has settled. A stream that `fn` reads to its end is held throughout. */
+  /**
+   * Holds while `fn` runs, until its result has settled. A stream that `fn` reads to its end is held
+   * throughout.
+   */
   async during<A>(fn: () => A | PromiseLike<A>): Promise<Awaited<A>> {
     const lease = this.hold()
     try {
@@ -112,7 +124,7 @@ export class Leases implements AsyncDisposable {
     }
   }
 
-  /** `stream`, with a hold from its first question to its end, failure or abandonment. */
+  /** Returns `stream` with a hold from its first read to its end, failure or abandonment. */
   async *throughout<T>(stream: AsyncIterable<T>): AsyncGenerator<T, void, undefined> {
     const lease = this.hold()
     try {
@@ -127,10 +139,10 @@ export class Leases implements AsyncDisposable {
     return this.#holds.size > 0 || this.#look().active
   }
 
-  /** Calls `listener` at once, and with every change. Answers how to stop. */
+  /** Calls `listener` at once, and with every change. Returns a function that stops the watch. */
   watch(listener: (active: boolean) => void): () => void {
     const active = this.active()
-    // Its own key, so that one function may watch twice.
+    // A key of its own, so that one function may watch twice.
     const told = (now: boolean) => listener(now)
     if (this.#listeners.size === 0) this.#poll()
     this.#listeners.set(told, active)
@@ -196,7 +208,7 @@ export class Leases implements AsyncDisposable {
 }
 
 /**
- * Opens the folder that the processes share, and makes it when it is missing. Throws `InvalidInput`
- * when it is not this user's own private folder. Starts nothing: `hold` and `watch` do.
+ * Opens the folder that the processes share, and makes it when it is missing. Throws `InvalidInput` when it
+ * is not this user's own private folder. Opening starts nothing: `hold` and `watch` do.
  */
 export const openLeases = (folder: string, options: LeaseOptions = {}): Leases => new Leases(folder, options)

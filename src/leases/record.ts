@@ -1,4 +1,4 @@
-/** One foreground lease on disk: what it says, whether to believe it, and how it gets there. */
+/** One foreground lease on disk: its text, its checks, and how it is written. */
 import { randomBytes } from 'node:crypto'
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
@@ -7,27 +7,30 @@ import { join } from 'node:path'
 /** Larger records are not read. */
 export const maxRecordBytes = 256
 
-/** No other user may read, write or run it. */
+/** The mode bits with which another user could read, write or run the file. */
 export const othersMode = 0o077
 
 const recordName = /^[0-9a-f]{32}\.json$/
 export const isRecordName = (name: string): boolean => recordName.test(name)
 export const isTemporaryName = (name: string): boolean => /^\.[0-9a-f]{32}\.json\.tmp$/.test(name)
 
-/** Random, so that a record tells nothing of who wrote it. */
+/** Random, so that a record does not reveal its writer. */
 export const newRecordName = (): string => `${randomBytes(16).toString('hex')}.json`
 
-/** `live` now, `expired` once, or `invalid`: to be ignored. */
+/** `live` is in force, `expired` was in force, `invalid` is ignored. */
 export type Verdict = 'live' | 'expired' | 'invalid'
 
 export interface Validity {
   /** Epoch milliseconds. */
   readonly nowMs: number
-  /** A record that expires later than twice this is not one of ours. */
+  /** A record that expires later than twice this was not written by this package. */
   readonly ttlMs: number
 }
 
-/** Epoch milliseconds at which a record's text says that it expires; null when it is not a record of version 1. */
+/**
+ * The expiry that a record's text states, epoch milliseconds; null when the text is not a record of version
+ * 1.
+ */
 export const expiryOf = (text: string): number | null => {
   try {
     const record: unknown = JSON.parse(text)
@@ -39,7 +42,7 @@ export const expiryOf = (text: string): number | null => {
   }
 }
 
-/** What a record's text is worth. */
+/** The verdict on a record's text. */
 export const judge = (text: string, { nowMs, ttlMs }: Validity): Verdict => {
   const expiresAtMs = expiryOf(text)
   if (expiresAtMs === null) return 'invalid'
@@ -83,11 +86,11 @@ export interface NewRecord {
   readonly name: string
   /** Epoch milliseconds. */
   readonly expiresAtMs: number
-  /** Asked once the record is on the disk: false drops it before anyone sees it. */
+  /** Asked when the record is on the disk. False drops the record before another process sees it. */
   readonly isWanted: () => boolean
 }
 
-/** Puts a record in its place: whole and durable, or not at all. Rejects with the file system's error. */
+/** Writes a record in its place: whole and durable, or not at all. Rejects with the file system's error. */
 export const writeRecord = async (
   folder: string,
   { name, expiresAtMs, isWanted }: NewRecord,
@@ -98,7 +101,7 @@ export const writeRecord = async (
     const file = await open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
     try {
       await file.writeFile(JSON.stringify({ version: 1, expires_at: expiresAtMs / 1_000 }))
-      // The umask may have taken bits away, which would hide the record from its own user.
+      // The umask may have removed bits, and its own user could then not read the record.
       await file.chmod(0o600)
       await file.sync()
     } finally {

@@ -1,4 +1,4 @@
-/** The witness's own books: one account per live call, with the sums that the invariants ask for. */
+/** The witness's own accounts: one per live call, with the sums that the invariants need. */
 export type Standing = 'waiting' | 'in flight' | 'settling' | 'ended'
 
 export interface Account {
@@ -8,14 +8,14 @@ export interface Account {
   /** Order of submission. */
   readonly order: number
   readonly standing: Standing
-  /** Nobody has asked for it since a restart, or since its holder gave it back: it stands in no queue. */
+  /** The call has no owner since a restart, or since its holder gave it back: it stands in no queue. */
   readonly orphan: boolean
-  /** Went, or may go, past its principal's queue. */
+  /** The call passed, or may pass, its principal's queue. */
   readonly promoted: boolean
-  /** Borrows its parent's place. */
+  /** The call borrows its parent's place. */
   readonly borrowed: boolean
   readonly sent: boolean
-  /** Its owner took it back: the id may be used again. */
+  /** The owner withdrew the call: the id may be used again. */
   readonly withdrawn: boolean
   readonly grants: number
   readonly returns: number
@@ -25,7 +25,7 @@ export interface Sums {
   waiting: number
   waitingPrimaries: number
   inFlight: number
-  /** In flight on places of their own. */
+  /** Calls in flight on places of their own. */
   places: number
   /** Auxiliaries in flight that were not let through as exceptions. */
   auxiliaries: number
@@ -75,7 +75,7 @@ export class Accounts {
     if (!account.withdrawn) this.#ended.add(account.id)
   }
 
-  /** Whether nobody of the same principal stands before it in the queue. */
+  /** Whether no call of the same principal stands before it in the queue. */
   isFirst({ principal, order }: Account): boolean {
     const first = this.#queues.get(principal)?.[0]
     return first === undefined || first >= order

@@ -1,8 +1,8 @@
-/** What a client hears of a provider, where that differs from what the provider does. */
+/** Changes a provider's answers on their way to the client: late, wrong or less detailed. */
 import type { LimitFact } from '../emulator/index.ts'
 import type { Refusal } from '../emulator/rules/rule.ts'
 
-/** What a client can see of a refusal; the rest of it is the provider's own truth. */
+/** The part of a refusal that a client can see; the rest is the provider's own truth. */
 export type VisibleRefusal = Pick<Refusal, 'retryAfterMs' | 'permanent'> & {
   readonly kind: Refusal['kind'] | 'unknown-rate-limit'
   readonly currentLimit?: number
@@ -12,7 +12,7 @@ export type VisibleRefusal = Pick<Refusal, 'retryAfterMs' | 'permanent'> & {
 export interface Answers {
   /** Age of the numbers in headers, ms. */
   readonly headersLagMs: number
-  /** What limits and remainders in headers are multiplied by. */
+  /** The factor on limits and remainders in headers. */
   readonly headersFactor: number
   /** Every refusal is a plain 429: neither kind nor ceiling, only the wait where one is stated. */
   readonly kindBlind: boolean
@@ -30,7 +30,7 @@ export const faithfulAnswers: Answers = {
 export const refusalHeard = (refusal: VisibleRefusal, { kindBlind }: Answers): VisibleRefusal =>
   kindBlind ? { kind: 'unknown-rate-limit', retryAfterMs: refusal.retryAfterMs, permanent: false } : refusal
 
-/** Headers as they are heard: those of some time ago, and larger or smaller than the truth. */
+/** Headers as the client sees them: older numbers, larger or smaller than the truth. */
 export class HeaderView {
   readonly #answers: Answers
   readonly #past: Array<{ readonly atMs: number; readonly limits: ReadonlyArray<LimitFact> }> = []
@@ -39,7 +39,7 @@ export class HeaderView {
     this.#answers = answers
   }
 
-  /** Told the truth of now, answers what is shown now. Times never go back. */
+  /** Takes the present truth and returns the numbers that are shown now. Times never go back. */
   shown(limits: ReadonlyArray<LimitFact>, atMs: number): ReadonlyArray<LimitFact> {
     const { headersLagMs, headersFactor } = this.#answers
     if (headersLagMs > 0) this.#past.push({ atMs, limits })

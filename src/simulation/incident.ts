@@ -1,6 +1,6 @@
 /**
- * The incident that this project exists for: nine workers never stop sending background calls of
- * 50-70k tokens, and a conversation call of 181k comes into a provider that allows 210k a minute.
+ * The incident behind this project: nine workers never stop sending background calls of 50-70k tokens, and a
+ * conversation call of 181k comes to a provider that allows 210k a minute.
  */
 import { makeProvider } from '../emulator/index.ts'
 import { seededRandom } from './random.ts'
@@ -25,7 +25,7 @@ export const inputTokensPerMinute = 210_000
 const workers = 9
 const residences = 3
 
-/** The incident under one scheduler, ready to run. `summary` can be asked at any moment of it. */
+/** The incident under one scheduler, ready to run. `summary` can be called at any moment. */
 export const startIncident = ({ seed, primariesAtMs, scheduler }: IncidentOptions) => {
   const timeline = new Timeline(1_700_000_000_000)
   const startMs = timeline.now()

@@ -1,4 +1,4 @@
-/** Ways of deciding when to call: our scope actor, and what clients do without one. */
+/** Schedulers to compare: our scope actor, and clients without one. */
 import { createActor } from 'xstate'
 import {
   type Decision,
@@ -13,7 +13,7 @@ import {
 import type { VisibleRefusal } from './answers.ts'
 import { estimateOf, type Scheduler, type SimulatedCall, type World } from './world.ts'
 
-/** The evidence that a refusal is read as, as `src/evidence` reads it from the wire. */
+/** The evidence of a refusal, as `src/evidence` would read it from the wire. */
 export const evidenceOfRefusal = ({
   kind,
   retryAfterMs,
@@ -149,13 +149,13 @@ export interface RetryBounds {
   readonly retries: number
   readonly baseMs: number
   readonly maxMs: number
-  /** A stated wait above this is taken for none. Infinity for a client that obeys them all. */
+  /** A longer stated wait is ignored. Infinity for a client that obeys every wait. */
   readonly mostStatedMs: number
 }
 
 /**
- * The official SDKs as shipped: 2 retries, 0.5 s doubling to 8 s, a quarter of it jittered away; a
- * stated wait is obeyed unless it is longer than a minute.
+ * The official SDKs as shipped: 2 retries, 0.5 s doubling to 8 s, jitter removes up to a quarter. A stated
+ * wait is obeyed unless it is longer than a minute.
  */
 export const sdkRetries: RetryBounds = { retries: 2, baseMs: 500, maxMs: 8_000, mostStatedMs: 60_000 }
 
@@ -163,7 +163,10 @@ export const sdkRetries: RetryBounds = { retries: 2, baseMs: 500, maxMs: 8_000, 
 export const obeyedMs = (statedMs: number | null, { mostStatedMs }: RetryBounds): number | null =>
   statedMs !== null && statedMs <= mostStatedMs ? statedMs : null
 
-/** Every client for itself: send at once, back off when refused. `random` gives numbers in [0, 1). */
+/**
+ * Clients without coordination: each sends at once and backs off when refused. `random` gives numbers in [0,
+ * 1).
+ */
 export const retryingClients = (world: World, bounds: RetryBounds, random: () => number): Scheduler => {
   const attempt = (call: SimulatedCall, retries: number): void => {
     world.dispatch(call, {

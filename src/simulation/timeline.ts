@@ -5,8 +5,8 @@ interface Timer {
 }
 
 /**
- * Virtual time: a binary heap of what is to happen. Equal times happen in the order of arming, so
- * one seed gives one trace. Also a `Clock` for anything that wants one.
+ * Virtual time: a binary heap of future events. Events of equal time run in the order of arming, so one seed
+ * gives one trace. It is also a `Clock`.
  */
 export class Timeline {
   readonly #heap: Timer[] = []
@@ -21,12 +21,12 @@ export class Timeline {
     return this.#nowMs
   }
 
-  /** Calls `fn` in `ms` milliseconds; the answer cancels it. */
+  /** Calls `fn` in `ms` milliseconds. Returns a function that cancels it. */
   after(ms: number, fn: () => void): () => void {
     return this.at(this.#nowMs + Math.max(0, ms), fn)
   }
 
-  /** Calls `fn` at `atMs`; the answer cancels it. */
+  /** Calls `fn` at `atMs`. Returns a function that cancels it. */
   at(atMs: number, fn: () => void): () => void {
     const timer: Timer = { atMs: Math.max(atMs, this.#nowMs), order: this.#order++, fn }
     this.#heap.push(timer)
@@ -36,13 +36,13 @@ export class Timeline {
     }
   }
 
-  /** When the next thing happens, or null. */
+  /** Time of the next event, or null. */
   nextAt(): number | null {
     while (this.#heap.length > 0 && this.#heap[0]!.fn === null) this.#take()
     return this.#heap[0]?.atMs ?? null
   }
 
-  /** Lets the next thing happen. False when nothing is to come. */
+  /** Runs the next event. False when there is none. */
   step(): boolean {
     if (this.nextAt() === null) return false
     const timer = this.#take()
@@ -51,7 +51,7 @@ export class Timeline {
     return true
   }
 
-  /** Lets everything up to `untilMs` happen. */
+  /** Runs all events up to `untilMs`. */
   runUntil(untilMs: number): void {
     for (let next = this.nextAt(); next !== null && next <= untilMs; next = this.nextAt()) this.step()
     this.#nowMs = Math.max(this.#nowMs, untilMs)

@@ -1,7 +1,7 @@
 /**
- * What would have happened under another policy: a scope's history is played again, with what
- * came from outside (calls, withdrawals, turns, evidence of others) at its own times, and what the
- * provider did to a call as long after the call's grant as it was then.
+ * Plays a scope's history again under another policy. Events from outside (calls, withdrawals, turns,
+ * evidence of others) keep their times. The provider's events about a call keep their distance from the
+ * call's grant.
  */
 import { HashMap } from 'effect'
 import {
@@ -17,17 +17,20 @@ import {
 import type { Record } from '../host/recovery.ts'
 import { Timeline } from './timeline.ts'
 
-/** What a call heard, as a list of verdicts in order. */
+/** The decisions about one call, as a list of verdicts in order. */
 export interface CallStory {
   readonly callId: string
   readonly was: ReadonlyArray<Decision>
   readonly would: ReadonlyArray<Decision>
 }
 
-/** What followed a grant, in milliseconds after it. */
+/** The events after a grant, in milliseconds after it. */
 interface Attempt {
   readonly followed: Array<{ readonly afterMs: number; readonly event: ScopeEvent; readonly place: number }>
-  /** When a primary took its place, ms after the grant: it would have run for longer. Null when none did. */
+  /**
+   * When a primary took the call's place, ms after the grant: the call would have run longer. Null when no
+   * primary did.
+   */
   stoppedAfterMs: number | null
 }
 
@@ -38,13 +41,13 @@ const followUps: ReadonlySet<ScopeEvent['type']> = new Set([
   'call.settled',
 ])
 
-/** How long it ran, ms; null when it was stopped, or never ended. */
+/** How long the attempt ran, ms; null when it was stopped, or never ended. */
 const ranFor = ({ followed, stoppedAfterMs }: Attempt): number | null =>
   stoppedAfterMs !== null
     ? null
     : (followed.find(({ event }) => event.type === 'call.settled')?.afterMs ?? null)
 
-/** How long a call took that never ran in the record: the median of those that did, ms. */
+/** The duration of a call that never ran in the record: the median of the recorded ones, ms. */
 const medianRun = (attempts: Iterable<ReadonlyArray<Attempt>>): number => {
   const times = [...attempts]
     .flat()
@@ -85,7 +88,7 @@ class Alternative {
   readonly #medianMs: number
   readonly #used = new Map<string, number>()
   readonly decisions: Decision[] = []
-  /** Until something is decided otherwise, the recorded wake-ups are the right ones. */
+  /** Until a decision differs, the recorded wake-ups are the right ones. */
   #differs = false
 
   constructor(scope: string, history: ReadonlyArray<Record>, policy: PolicyInput, snapshot?: unknown) {
@@ -139,7 +142,7 @@ class Alternative {
     }
   }
 
-  /** What happens to the call now that it may go. */
+  /** Plays the events after the call's grant. */
   #follow(callId: string, at: number, place: number | null, dispatched: boolean): void {
     const attempts = this.#attempts.get(callId) ?? []
     const nth = this.#used.get(callId) ?? 0
@@ -150,7 +153,7 @@ class Alternative {
       this.#at(at, later, () => this.#feed({ type: 'call.dispatched', at, callId }, null))
     for (const { afterMs, event, place: then } of attempt?.followed ?? []) {
       this.#at(at + afterMs, then, () => {
-        // Stopped then for a primary that does not stop it now.
+        // The record stopped this call for a primary that does not stop it now.
         if (attempt?.stoppedAfterMs != null && event.type === 'call.settled' && !this.#isPreempted(callId))
           return
         this.#feed({ ...event, at: at + afterMs } as ScopeEvent, then)
@@ -165,7 +168,7 @@ class Alternative {
     })
   }
 
-  /** Whoever is stopped only now stops at once. */
+  /** Stops a call that only this policy preempts: it stops at once. */
   #stop(callId: string, at: number, place: number | null): void {
     const attempt = this.#attempts.get(callId)?.[(this.#used.get(callId) ?? 1) - 1]
     if (attempt?.stoppedAfterMs == null)
@@ -194,9 +197,9 @@ const same = (one: ReadonlyArray<Decision>, other: ReadonlyArray<Decision>): boo
   })
 
 /**
- * Plays `history` (one scope's, in order, from `snapshot` or from nothing) under its own policy
- * with `policy` laid over it. Answers the calls that would have heard something else, in the order
- * in which that would have begun. Empty when nothing would have differed.
+ * Plays `history` (one scope's, in order, from `snapshot` or from the start) under its own policy with
+ * `policy` laid over it. Returns the calls with different decisions, in the order in which the differences
+ * began. Empty when no decision differs.
  */
 export const whatIf = (
   scope: string,

@@ -1,6 +1,6 @@
 /**
- * Watches one scope from outside and holds it to its invariants. It keeps its own small account
- * of every call, made from events and decisions alone, so that it cannot share the core's mistakes.
+ * Watches one scope from outside and checks its invariants. It keeps its own small account of every call,
+ * from events and decisions alone, so that it cannot share the core's mistakes.
  */
 import { Data, HashMap } from 'effect'
 import {
@@ -12,7 +12,7 @@ import {
 } from '../../machines/index.ts'
 import { type Account, Accounts } from './accounts.ts'
 
-/** An invariant that did not hold: which, and how. */
+/** An invariant that did not hold: its number, and the fault. */
 export class InvariantBroken extends Data.TaggedError('InvariantBroken')<{
   readonly invariant: string
   readonly message: string
@@ -31,14 +31,14 @@ const hold = (holds: boolean, invariant: string, problem: () => string): void =>
 export class Witness {
   readonly #accounts = new Accounts()
   #policy: Policy
-  /** Grants that were let through a closed gate, by reason. */
+  /** Grants that passed a closed gate, by reason. */
   readonly exceptions = new Map<string, number>()
 
   constructor(policy: Policy) {
     this.#policy = policy
   }
 
-  /** Holds the step from one context to the next to the invariants. Throws `InvariantBroken`. */
+  /** Checks the step from one context to the next against the invariants. Throws `InvariantBroken`. */
   observe(event: ScopeEvent, decisions: ReadonlyArray<Decision>, after: ScopeContext): void {
     const touched = new Set(decisions.map(({ callId }) => callId))
     if ('callId' in event) touched.add(event.callId)
@@ -50,7 +50,7 @@ export class Witness {
     this.#sumsAgree(after)
   }
 
-  /** Every call that was seen has ended. */
+  /** Checks that every known call has ended. */
   finish(): void {
     for (const id of this.#accounts.live.keys()) throw new InvariantBroken('I3', `call ${id} never ended`)
   }
@@ -67,7 +67,8 @@ export class Witness {
         return
       }
       case 'call.settled':
-        // What becomes of a refused or preempted call shows in the decision that follows, or in its absence.
+        // The decision that follows shows the fate of a refused or preempted call; without one, the call has
+        // ended.
         if (account?.standing === 'in flight')
           accounts.change(account, { standing: 'settling', orphan: event.owner === 'away' })
         return
@@ -158,7 +159,7 @@ export class Witness {
     hold(this.#accounts.isFirst(account), 'I4', () => `${callId} went before another of its principal`)
   }
 
-  /** The core's own books say the same of a call as the account kept here. */
+  /** Checks that the core's state and this account agree on a call. */
   #agree(id: string, after: ScopeContext): void {
     const account = this.#accounts.live.get(id)
     if (account === undefined) return

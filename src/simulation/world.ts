@@ -1,4 +1,4 @@
-/** A provider, virtual time, and a record of what became of every call: the ground that schedulers are compared on. */
+/** A provider, virtual time, and a record of every call's outcome: schedulers are compared on this ground. */
 import type { Lane, PriorityClass } from '../../machines/index.ts'
 import type { LimitFact, Provider } from '../emulator/index.ts'
 import { type Answers, faithfulAnswers, HeaderView, refusalHeard, type VisibleRefusal } from './answers.ts'
@@ -9,42 +9,42 @@ export interface SimulatedCall {
   readonly lane: Lane
   readonly priorityClass: PriorityClass
   readonly principal: string
-  /** What the provider counts. */
+  /** The number that the provider counts. */
   readonly inputTokens: number
   readonly outputTokens: number
-  /** What its client believes; default the truth. */
+  /** The client's estimate; default the truth. */
   readonly estimatedTokens?: number
-  /** How long its client waits for the provider to accept it, ms; default without end. */
+  /** How long the client waits for the provider to accept the call, ms; default without end. */
   readonly deadlineMs?: number
 }
 
-/** Input tokens as a scheduler may know them: it never sees more than its client. */
+/** Input tokens as a scheduler may know them: only its client's estimate. */
 export const estimateOf = ({ inputTokens, estimatedTokens = inputTokens }: SimulatedCall): number =>
   estimatedTokens
 
 export interface DispatchHooks {
-  /** The first token came; with what the answer's headers show, where the provider shows anything. */
+  /** The first token came, with the limits of the answer's headers, if the provider sends any. */
   readonly accepted: (limits: ReadonlyArray<LimitFact>) => void
   readonly refused: (refusal: VisibleRefusal) => void
   readonly completed: () => void
 }
 
-/** Everything that may call the provider: it decides when. */
+/** A scheduler of calls to the provider: it decides when each is sent. */
 export interface Scheduler {
   readonly submit: (call: SimulatedCall) => void
-  /** Told of calls that share the limits and that no client could know of: for oracles. */
+  /** Reports calls of strangers on the same limits, which no client could know of: for oracles. */
   readonly strangerAccepted?: (call: SimulatedCall) => void
 }
 
 export interface CallRecord {
   readonly call: SimulatedCall
   readonly submittedAtMs: number
-  /** Accepted by the provider; null when it never was. */
+  /** Time of acceptance by the provider; null when the call was never accepted. */
   acceptedAtMs: number | null
   endedAtMs: number | null
   /** Dispatches that the provider refused. */
   refusals: number
-  /** Given up by its client. */
+  /** The client gave up. */
   failed: boolean
 }
 
@@ -63,7 +63,7 @@ export class World {
     this.provider = provider
   }
 
-  /** Notes that a client asks for a call, and hands it to the scheduler. `ended` is told once. */
+  /** Records that a client asks for a call, and gives the call to the scheduler. `ended` is called once. */
   submit(scheduler: Scheduler, call: SimulatedCall, ended: () => void = () => {}): void {
     this.records.set(call.id, {
       call,
@@ -84,14 +84,14 @@ export class World {
     scheduler.submit(call)
   }
 
-  /** Whether the client's call is over, so that there is nothing to send any more. */
+  /** Whether the client's call is over, so that it must not be sent any more. */
   isOver(callId: string): boolean {
     return this.records.get(callId)!.endedAtMs !== null
   }
 
   /**
-   * Sends the call to the provider now. Answers how to abort it. A call that its client has given up
-   * is not sent: it completes at once.
+   * Sends the call to the provider now. Returns a function that aborts it. A call that its client has given
+   * up is not sent: it completes at once.
    */
   dispatch(call: SimulatedCall, hooks: DispatchHooks): () => void {
     const { timeline, provider } = this
@@ -111,7 +111,7 @@ export class World {
         ...(currentLimit === undefined ? {} : { currentLimit }),
         ...(nextLimit === undefined ? {} : { nextLimit }),
       }
-      // The answer travels: a scheduler never hears of a refusal inside its own dispatch.
+      // The answer takes time: a scheduler never gets a refusal inside its own dispatch.
       const heard = refusalHeard({ kind, retryAfterMs, permanent, ...stated }, this.#answers)
       return timeline.after(this.#answers.refusalsLateMs, () => hooks.refused(heard))
     }
@@ -132,7 +132,7 @@ export class World {
     }
   }
 
-  /** The client's call is over: answered, or given up. */
+  /** Ends the client's call: answered, or given up. */
   end(callId: string, failed: boolean): void {
     const record = this.records.get(callId)!
     if (record.endedAtMs !== null) return

@@ -1,4 +1,4 @@
-/** Policies over scenarios at several seeds, and what they amounted to. */
+/** Runs policies over scenarios at several seeds and collects the results. */
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { contenders, type PolicyName } from '../../src/simulation/arena/contenders.ts'

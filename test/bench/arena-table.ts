@@ -18,7 +18,7 @@ const servedOf = (series: Series): number =>
 const unservedOf = (series: Series): number =>
   Math.max(...series.map(({ primariesUnserved }) => primariesUnserved))
 
-/** Mean wait of primaries, s: median (worst) of the seeds / auxiliary Mtok / refusals; then what is amiss. */
+/** Mean wait of primaries, s: median (worst) of the seeds / auxiliary Mtok / refusals; then the problems. */
 export const cell = (series: Series): string => {
   const waits = waitsOf(series)
   const worst = series.length === 1 ? '' : ` (${seconds(Math.max(...waits))})`
@@ -54,8 +54,8 @@ export const losesTo = (results: ReadonlyMap<PolicyName, Series>): ReadonlyArray
 }
 
 /**
- * The longest deferral of an auxiliary of ours against what the policy promises, as a word; an empty
- * one where workers do not bound the backlog. The promise is of time that primaries hold alone.
+ * The longest deferral of an auxiliary of ours against the bound of the policy, as a word; an empty word when
+ * workers do not bound the backlog. The bound counts only the time that primaries take.
  */
 export const deferral = ({ traffic }: Scenario, ours: Series | undefined): string => {
   const auxiliaries = traffic.filter(({ lane }) => lane === 'auxiliary')

@@ -1,4 +1,4 @@
-/** The benchmark runs, small; how long it takes is nobody's business here. */
+/** The benchmark runs in a small form; this test does not judge its times. */
 import { spawnSync } from 'node:child_process'
 import { expect, it } from 'vitest'
 import { contenders } from './contenders.ts'

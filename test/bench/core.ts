@@ -1,4 +1,6 @@
-/** `npm run bench:core`: what admitting and settling a call costs, at any backlog, beside others. */
+/**
+ * `npm run bench:core`: the cost of admitting and settling a call, at any backlog, beside other libraries.
+ */
 import { parseArgs } from 'node:util'
 import { type Measured, measure } from './core-measure.ts'
 import { bytesPerWaitingCall } from './heap-use.ts'

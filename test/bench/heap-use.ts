@@ -1,9 +1,9 @@
-/** What a waiting call takes of the heap. */
+/** The heap that a waiting call uses. */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { openCore } from './contenders.ts'
 
-/** Bytes of the heap per call that waits in the core, its id and its call included. */
+/** Bytes of the heap per call that waits in the core, with its id and its call. */
 export const bytesPerWaitingCall = (calls: number): number => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void

@@ -31,7 +31,7 @@ const closePools = async (pools: ReadonlyArray<Pool>): Promise<void> => {
   await Promise.all(pools.map(({ queue }) => queue.close()))
 }
 
-/** What a job carries: what the host writes of a call. */
+/** The data of a job: the same bytes that the host writes for a call. */
 const payload = { principal: 'tenant', inputTokens: 1_200, outputTokens: 300 }
 
 /** `calls` jobs, of which `waiting` stand in each of `scopes` queues while there are so many left; microseconds per job. */

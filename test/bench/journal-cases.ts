@@ -19,15 +19,15 @@ export interface Sizes {
 
 export const fullSizes: Sizes = { calls: 20_000, deep: 100_000, events: 1_000_000 }
 
-/** A host runs for days: what the compiler needs for its first calls is not what a call costs. */
+/** A host runs for days, so the compiler's work on the first calls must not count as the cost of a call. */
 const warmUpRounds = 2
 
-/** About what one commit of the saturated host holds. */
+/** The size of one commit of a saturated host. */
 const callsPerCommit = 64
 
 const within = (text: string, held: boolean) => ({ text, held })
 
-/** What the host writes of a call: its submission, which is its dispatch, and its settlement. */
+/** The host's entries for a call: its submission, which is its dispatch, and its settlement. */
 const recordsOf = (callId: string): readonly [admission: string, settlement: string] => {
   const at = Date.now()
   const submitted = { type: 'call.submitted', call: callOf(callId), dispatchAtOnce: true, at }
@@ -85,7 +85,10 @@ export const saturated = async (folder: string, { calls }: Sizes): Promise<Reado
   ]
 }
 
-/** The same load beside a queue of ten and beside a deep one of many principals; then a checkpoint of the deep one, and its recovery. */
+/**
+ * The same load beside a queue of ten and beside a deep queue of many principals; then a checkpoint of the
+ * deep queue, and its recovery.
+ */
 export const deepQueue = async (folder: string, { calls, deep }: Sizes): Promise<ReadonlyArray<Measured>> => {
   const path = join(folder, 'deep.db')
   const kernel = await openOn(path)
@@ -176,7 +179,7 @@ export const longHistory = async (folder: string, { events }: Sizes): Promise<Re
   ]
 }
 
-/** What the comparison with BullMQ needs and this machine does not have; null when it has it. */
+/** The part that the comparison with BullMQ needs and that is missing here; null when nothing is missing. */
 export const missingForBullMq = (): string | null => (redisProgram() === null ? 'redis-server' : null)
 
 /** The same work on BullMQ over a Redis with `appendfsync always`, in turns with ours. */

@@ -1,4 +1,4 @@
-/** What the disk and SQLite themselves cost: node:sqlite in WAL mode with full sync, in this thread, nothing else. */
+/** The cost of the disk and SQLite alone: node:sqlite in WAL mode with full sync, in this thread. */
 import { DatabaseSync } from 'node:sqlite'
 import { median } from './journal-measure.ts'
 

@@ -30,7 +30,10 @@ export const callOf = (id: string, principal = 'tenant'): Call => ({
 export const openOn = async (path: string): Promise<Kernel> =>
   Kernel.open({ journal: await openSqliteJournal(path), journalPath: path, clock: systemClock })
 
-/** `calls` calls, of which `waiting` are asked for in each scope while there are so many left; answers microseconds per call. */
+/**
+ * Runs `calls` calls and keeps `waiting` of them waiting in each scope while enough are left. Returns
+ * microseconds per call.
+ */
 export const saturate = async (
   runners: ReadonlyArray<ScopeRunner>,
   { waiting, calls, tag }: { readonly waiting: number; readonly calls: number; readonly tag: string },
@@ -78,7 +81,7 @@ export const admitAlone = async (kernel: Kernel, runner: ScopeRunner, id: string
   return us
 }
 
-/** Puts calls of up to a thousand principals into a scope's queue that nobody lets go: every place is taken. */
+/** Puts calls of up to a thousand principals into a scope's queue that never moves: every place is taken. */
 export const fill = async (runner: ScopeRunner, waiting: number): Promise<void> => {
   for (let n = 0; n < waiting; n += 1) {
     runner.tell({ type: 'call.submitted', call: callOf(`deep-${n}`, `tenant-${n % 1_000}`) })

@@ -1,9 +1,9 @@
 /** One line of the benchmark. */
 export interface Measured {
   readonly case: string
-  /** Microseconds of whatever the case counts. */
+  /** Microseconds per unit that the case counts. */
   readonly us: number
-  /** What `us` is compared with, microseconds; null when there is nothing to compare with. */
+  /** The value to compare `us` with, microseconds; null when there is none. */
   readonly baseline: number | null
   readonly ratio: number | null
   /** The bound, in words, and whether it held; null where none is stated. */

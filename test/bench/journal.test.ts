@@ -1,4 +1,4 @@
-/** The benchmark runs whole and tiny: what it prints can be read by a program. */
+/** The whole benchmark runs in a tiny form: a program can read its output. */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'

@@ -14,7 +14,7 @@ export interface Demo {
   readonly stop: () => Promise<void>
 }
 
-/** Never to be seen in any frame: what calls say, what they are answered, and with which key. */
+/** These texts must not appear in any frame: the contents of calls, their answers, and their keys. */
 export const planted = ['sk-ant-PLANTED-KEY-0001', 'PLANTED-PROMPT-quokka', 'PLANTED-HEADER-value'] as const
 
 const principals = ['compression', 'memory-merge', 'ingestion'] as const

@@ -17,7 +17,7 @@ beforeAll(async () => {
   const inspector = makeInspector(hostSource(host), { pageFolder: built.folder })
   gateway = await startGateway({
     host,
-    // Long answers, so that there is time to look at who waits for them.
+    // Long answers, so that there is time to look at the waiting calls.
     config: parseConfig({ port: 0, emulator: { firstTokenMs: 100, perOutputTokenMs: 200 } }),
     secret: 'a secret of the tests',
     mount: { prefix: '/inspector', ...inspector },

@@ -13,7 +13,7 @@ const scope = 'ingestion-pool'
 const calls = 50_020
 const startMs = Date.UTC(2026, 0, 1)
 
-/** What a host would have written: every call is deferred once and released once. */
+/** Entries as a host writes them: every call is deferred once and released once. */
 const longHistory = (): { readonly entries: ReadonlyArray<StoredEntry>; readonly decisions: number } => {
   const actor = createActor(providerScope, { input: { scope } }).start()
   const entries: StoredEntry[] = []

@@ -1,4 +1,7 @@
-/** An XState app of somebody else: a checkout that asks a payment actor. Its contexts and payloads are secrets. */
+/**
+ * An XState app of another author: a checkout that asks a payment actor. Its contexts and payloads are
+ * secrets.
+ */
 import {
   type Actor,
   assign,

@@ -117,7 +117,7 @@ describe('what is carried', () => {
     expect(carrierCounters().unknownPriorities - before).toBe(2)
   })
 
-  it('is read whatever it is', () => {
+  it('is read from any value', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (carried) => {
         const { priorityClass } = withCarried(carried, currentAmbient)

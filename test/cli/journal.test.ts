@@ -1,4 +1,4 @@
-/** `rightofway journal check` and `repair`, as somebody uses them whose host no longer starts. */
+/** `rightofway journal check` and `repair`, for a user whose host no longer starts. */
 
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'

@@ -59,7 +59,7 @@ describe('a disk that fails', () => {
     })
     expect(dispatched).toEqual([])
     expect(kernelOf(host).failure?.message).toContain(message)
-    // What runs is left alone, and its owner gets the answer.
+    // Running calls are left alone, and their owners get the answers.
     expect(running.permit.signal.aborted).toBe(false)
     running.end()
     expect(await running.outcome).toBe('running answered')
@@ -283,7 +283,7 @@ describe('a clock that jumps', () => {
     bench.clock.jump(1_000_000 + 2 * hour)
     await bench.pass(1)
     expect(bench.outcomes.get('waiting')).toMatchObject({ _tag: 'DeadlineExceeded' })
-    // It slept as well: nobody could have aborted it in time, and its deadline is not reached.
+    // The machine slept as well: the call could not be aborted in time, and its deadline is not reached.
     expect(bench.outcomes.get('running')).toMatchObject({ _tag: 'ActiveTimeout' })
     await bench.host.close()
   })

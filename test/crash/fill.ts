@@ -1,4 +1,4 @@
-/** Runs calls until its journal's disk is full, and says what happened. */
+/** Runs calls until the disk of its journal is full, and prints the outcome. */
 import { writeSync } from 'node:fs'
 import { openHost } from '../../src/host/host.ts'
 

@@ -97,7 +97,7 @@ it('answers a retry by what became of the first try, and sends nothing twice', {
     type: 'urn:rightofway:problem:outcome-unknown',
     detail: expect.stringContaining('decide whether to send it again under a new id'),
   })
-  // What waited was not lost: it is taken up where it stood, the primary first.
+  // The waiting calls were not lost: they are taken up at their places, the primary first.
   const held = post(second.url, 'held')
   await until(async () => (await waiting(second.url)) === 2)
   const turn = post(second.url, 'turn', 1, 'primary')

@@ -26,7 +26,7 @@ afterAll(async () => {
 const runAndKill = (journal: string, tag: string, point: string, nth: number): Promise<boolean> => {
   const program = join(import.meta.dirname, 'scripted.ts')
   const args = ['--disable-warning=ExperimentalWarning', program, journal, emulator.url, tag, point, `${nth}`]
-  // A hundred processes: what one has compiled the next need not.
+  // The test starts a hundred processes: each reuses the code that another has compiled.
   const env = { ...process.env, NODE_COMPILE_CACHE: join(folder, 'compiled') }
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'], env })
   return new Promise((resolve, reject) => {

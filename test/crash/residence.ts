@@ -1,6 +1,6 @@
 /**
- * A residence in a process of its own: it asks for all of its calls, again after every restart
- * under the same ids, and says on stdout what became of each. It is made to be killed.
+ * A residence in a process of its own: it asks for all of its calls, and again after every restart
+ * under the same ids. It prints the outcome of each. It is made to be killed.
  */
 import { openHost } from '../../src/index.ts'
 

@@ -32,7 +32,7 @@ interface Life {
   readonly done: boolean
 }
 
-/** Runs the residence until it is done, or kills it so many milliseconds after it opened its journal. */
+/** Runs the residence until it is done, or kills it this many milliseconds after it opened its journal. */
 const live = (journal: string, killAfterMs: number | null): Promise<Life> => {
   const child = spawn(
     process.execPath,
@@ -69,7 +69,7 @@ it(`loses nothing and sends nothing twice when it is killed ${kills} times`, asy
   for (let done = false; !done; ) {
     const life = await live(journal, killed < kills ? Math.floor(random() * 60) : null)
     killed += life.done ? 0 : 1
-    // What an earlier life heard stays true; a later one may only add "that ended already".
+    // An outcome that an earlier life reported stays true; a later life may only add "that ended already".
     for (const [id, outcome] of life.outcomes) if (!outcomes.has(id)) outcomes.set(id, outcome)
     done = life.done
   }
@@ -81,7 +81,7 @@ it(`loses nothing and sends nothing twice when it is killed ${kills} times`, asy
   expect([...accepted].filter(([, times]) => times > 1)).toEqual([])
   for (const [id, outcome] of outcomes) {
     expect(['completed', 'OutcomeUnknown', 'AlreadySettled'], `${id} ended as ${outcome}`).toContain(outcome)
-    // Only what was recorded as sent may be unknown, and what completed was really sent.
+    // Only calls that were recorded as sent may be unknown, and completed calls were really sent.
     if (outcome === 'completed') expect(accepted.get(id)).toBe(1)
   }
   expect(killed).toBe(kills)

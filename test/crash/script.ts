@@ -24,7 +24,7 @@ export const script = async (run: (call: ScriptedCall) => Promise<unknown>): Pro
   await Promise.all([underWay, turn, held].map((call) => run(call!)))
 }
 
-/** What the SDK of the provider would throw for a refusal. */
+/** The error that the provider's SDK throws for a refusal. */
 class Refused extends Error {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>

@@ -1,7 +1,7 @@
 /**
  * A short run that is killed at one exact point, in a process of its own. Arguments: journal,
  * provider URL, a tag for its ids, and the point: a fault of the journal's thread (`write`, `sync`,
- * `told`, at the so-manieth commit) or a moment of the caller's thread at its so-manieth coming.
+ * `told`, at the n-th commit) or a moment of the caller's thread at its n-th occurrence.
  */
 import { flushCompileCache } from 'node:module'
 import { openHost } from '../../src/host/host.ts'
@@ -15,7 +15,7 @@ const [path, provider, tag, point, nth] = process.argv.slice(2) as [string, stri
 const isFault = (name: string): name is FaultPoint => ['write', 'sync', 'told'].includes(name)
 const faults = isFault(point) ? [{ commit: Number(nth), at: point, kill: true } as const] : []
 
-// Who is killed does not leave behind what it compiled.
+// A killed process would not write its compile cache, so it is written now.
 flushCompileCache()
 
 const seen = new Map<string, number>()

@@ -1,4 +1,4 @@
-/** docs/architecture.md says what is there: its chart is the machine's, its files and folders exist. */
+/** docs/architecture.md is true: its chart is the machine's, its files and folders exist. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-/** How a lease gets to the disk: whole, private, and durable before anybody counts on it. */
+/** How a lease is written to the disk: whole, private, and durable before any process relies on it. */
 import { readFileSync, readlinkSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { basename, join } from 'node:path'
@@ -8,7 +8,7 @@ import { madeFolder, randomName, recordsIn } from '../leases/fixture.ts'
 
 const expiresAtMs = 1_700_000_000_000
 
-/** Every `fsync`, as what was synced and what the folder held at that time. */
+/** Every `fsync`: the file that was synced, and the folder's files at that time. */
 const watchSyncs = async (folder: string) => {
   const seen: Array<readonly [synced: string, held: ReadonlyArray<string>]> = []
   const handle = await open(folder)
@@ -38,7 +38,7 @@ describe('the record of a lease', () => {
     },
   )
 
-  it('is replaced as a whole: whoever reads meanwhile never sees half of one', async () => {
+  it('is replaced as a whole: a reader never sees half of a record', async () => {
     const folder = madeFolder()
     const name = randomName()
     await writeRecord(folder, { name, expiresAtMs, isWanted: () => true })

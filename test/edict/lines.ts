@@ -1,6 +1,6 @@
 /**
- * Every line of the parity list and the test that shows it, chapter by chapter. `beat` marks what the
- * Edict's own code gets wrong and ours must do better.
+ * Every line of the parity list and the test that shows it, chapter by chapter. `beat` marks a
+ * fault of the Edict's own code that ours must not have.
  */
 import type { Shown } from './shown.ts'
 
@@ -83,7 +83,7 @@ export const modelGate = asShown([
   [
     'rank order, hydration with orchestration, within a rank who came first',
     gate,
-    'among high waiters the rank decides, and within a rank who came first',
+    'among high waiters the rank decides, and within a rank the order of arrival',
   ],
   [
     'capacity 4, reserve 1: background refused at 3, high at 4',
@@ -113,7 +113,7 @@ export const modelGate = asShown([
     'of 8 places with reserve 1 takes background at 2 and refuses it at 3',
   ],
   ['the squeeze never reaches 0', gate, 'never reaches 0, at capacity %i and reserve %i'],
-  ['the squeeze expires after 30 s', gate, 'expires, and wakes who waits when it does'],
+  ['the squeeze expires after 30 s', gate, 'expires, and then wakes the waiting calls'],
   ['a ceiling of 32 by default, explicit beats declared', gate, 'of %j has capacity %i and reserve %s'],
   [
     'beat: a release wakes who waits',
@@ -125,11 +125,15 @@ export const modelGate = asShown([
     gate,
     'a high waiter that is cancelled strands no background',
   ],
-  ['beat: the releaser does not barge', gate, 'who releases does not get in again ahead of who waits'],
+  [
+    'beat: the releaser does not barge',
+    gate,
+    'a releasing caller does not get in again ahead of the waiting ones',
+  ],
   [
     'beat: interactive before orchestration among high waiters, first come first served within a rank',
     gate,
-    'among high waiters the rank decides, and within a rank who came first',
+    'among high waiters the rank decides, and within a rank the order of arrival',
   ],
   [
     'beat: background waits no longer than a bound',
@@ -179,7 +183,7 @@ export const fanOut = asShown([
   [
     'a failure is raised again',
     failure,
-    'is raised again, aborts who runs, withdraws who waits, and waits for them',
+    'is raised again, aborts running items, withdraws waiting ones, and waits for them',
   ],
   [
     'the class is captured once',
@@ -204,7 +208,7 @@ export const fanOut = asShown([
   [
     'beat: a failure cancels the siblings',
     failure,
-    'is raised again, aborts who runs, withdraws who waits, and waits for them',
+    'is raised again, aborts running items, withdraws waiting ones, and waits for them',
   ],
 ])
 
@@ -268,7 +272,7 @@ export const leases = asShown([
   [
     'a record is whole at any moment',
     'edict/lease-record.test.ts',
-    'is replaced as a whole: whoever reads meanwhile never sees half of one',
+    'is replaced as a whole: a reader never sees half of a record',
   ],
   ['a TTL of 3 s', held, 'ends one TTL after its last heartbeat'],
   ['a heartbeat each second', held, 'is renewed by heartbeats'],
@@ -286,7 +290,7 @@ export const leases = asShown([
     folder,
     'that is a symbolic link, a folder, or of another name does not count',
   ],
-  ['anything else is ignored', folder, 'counts whatever lies around it, for any text'],
+  ['anything else is ignored', folder, 'counts in any surroundings, for any text'],
   ['a second process sees the lease', processes, 'sees the lease of the first, and that it was released'],
   [
     'it ends after a kill and the TTL',
@@ -454,6 +458,6 @@ export const engineQos = asShown([
   [
     'beat: whoever is counted lives, whatever happens',
     qos,
-    'who is counted is who lives, and no class is let in at its ceiling',
+    'the counted calls are the live calls, and no class is let in at its ceiling',
   ],
 ])

@@ -1,4 +1,6 @@
-/** The Edict's gate wakes nobody when a window of quiet ends; ours says when it wants to be woken. */
+/**
+ * The Edict's gate does not wake when a quiet window ends; ours states the time at which it must be woken.
+ */
 import { describe, expect, it } from 'vitest'
 import { refusalOf, Story } from '../machines/story.ts'
 

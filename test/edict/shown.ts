@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 export interface Shown {
-  /** The behaviour, in the words of the Edict's own tests; or what we do better. */
+  /** The behaviour, in the words of the Edict's own tests; or our improvement on it. */
   readonly behaviour: string
   /** Below `test/`. */
   readonly file: string
@@ -13,7 +13,7 @@ export interface Shown {
 
 const tests = join(import.meta.dirname, '..')
 
-/** What stands where a title stands: behind `it(`, `describe(` and their kin, or behind the `)(` that follows a table. */
+/** The code before a title: `it(`, `describe(` and the like, or the `)(` after a table. */
 const title = /(?:\b(?:it|test|describe)(?:\.\w+)*|\))\(\s*(['"`])((?:\\.|(?!\1)[^\\])*)\1\s*,/g
 
 const known = new Map<string, ReadonlySet<string>>()

@@ -2,7 +2,7 @@ import type { Clock } from '../../src/clock.ts'
 
 /** A clock that stands still until it is told to go on. */
 export interface ManualClock extends Clock {
-  /** Goes on by so many ms and calls what falls due on the way, in order. */
+  /** Moves by this many ms and calls everything that falls due on the way, in order. */
   advance(ms: number): void
   /** Timers that are armed. */
   armed(): number

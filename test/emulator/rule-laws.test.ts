@@ -94,7 +94,7 @@ const arrivals: fc.Arbitrary<readonly Arrival[]> = fc.array(
   { maxLength: 60 },
 )
 
-/** Asks what the books say of the call, given all calls accepted before it. */
+/** Asks the independent model about the call, given all calls accepted before it. */
 type Oracle = (accepted: readonly Entry[], call: Entry) => boolean
 
 const between = (accepted: readonly Entry[], afterMs: number, untilMs: number): number =>

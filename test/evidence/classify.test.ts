@@ -48,7 +48,7 @@ const selfExplained = [...anthropicCases, ...openaiCases, ...hostedCases, ...oth
   ({ kind, says, status }) =>
     !['unknown-rate-limit', 'overloaded', 'not-capacity'].includes(kind) &&
     status !== 412 &&
-    // Behind a success only a known envelope is opened; whatever else it holds is output.
+    // Behind a success only a known envelope is opened; the rest is model output.
     status !== 200 &&
     !/headers|used up|dynamic limit on requests/.test(says),
 )
@@ -168,7 +168,7 @@ interface CorpusCase extends ProviderAnswer {
   readonly contested?: string
 }
 
-/** A file of more cases, for those who have one. */
+/** An optional file with more cases. */
 const corpusPath = process.env['RIGHTOFWAY_SIGNALS'] ?? ''
 
 describe.skipIf(!existsSync(corpusPath))('the optional signals corpus', () => {

@@ -1,4 +1,4 @@
-/** Whatever an answer holds: no throw, one well-formed evidence, a bounded amount of work. */
+/** For any answer: no throw, one well-formed evidence, a bounded amount of work. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { evidenceKinds, evidenceScopes } from '../../machines/model/evidence.ts'

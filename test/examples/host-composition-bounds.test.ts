@@ -1,4 +1,4 @@
-/** What an embedding in a real host needs, points 8 to 14, and the decorated adapter itself. */
+/** The needs of an embedding in a real host, points 8 to 14, and the decorated adapter itself. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

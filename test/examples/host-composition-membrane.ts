@@ -1,4 +1,6 @@
-/** A double of Membrane and of one of its provider adapters: the shapes and habits of the real ones, and nothing else. */
+/**
+ * A double of Membrane and of one of its provider adapters, with the shapes and habits of the real ones only.
+ */
 import type { AdapterOptions, AdapterUsage, ProviderAdapter } from '../../src/clients/membrane-adapter.ts'
 
 export interface MembraneRequest {
@@ -27,7 +29,7 @@ export interface HostError {
   readonly rawError?: unknown
 }
 
-/** What one dispatch does: it answers, or fails, when the test says so. */
+/** The behaviour of one dispatch: it answers, or it fails when the test says so. */
 export interface Sent {
   readonly request: MembraneRequest
   readonly signal: AbortSignal | undefined
@@ -36,7 +38,7 @@ export interface Sent {
   readonly fail: (error: unknown) => void
 }
 
-/** A provider that remembers what reached it, in order. */
+/** A provider that remembers the requests that reached it, in order. */
 export class ScriptedAdapter implements Adapter {
   readonly name = 'anthropic'
   /** A capability field: hosts look at it. */
@@ -121,7 +123,7 @@ export class Membrane {
     this.#sleep = sleep
   }
 
-  /** Retries what is retryable up to five times, at 1, 2, 4, 8 s. */
+  /** Retries retryable errors up to five times, at 1, 2, 4, 8 s. */
   async complete(request: MembraneRequest, options: AdapterOptions = {}): Promise<MembraneResponse> {
     for (let attempt = 0; ; attempt += 1) {
       try {

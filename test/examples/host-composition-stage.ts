@@ -17,7 +17,7 @@ import { type HostError, ScriptedAdapter } from './host-composition-membrane.ts'
 
 export const key = 'sk-secret-of-the-host'
 
-/** What the host makes of a 429 of its provider. */
+/** The host's error for a 429 of its provider. */
 export const tooMany = (over: Partial<HostError> = {}): HostError => ({
   type: 'rate_limit',
   retryable: true,

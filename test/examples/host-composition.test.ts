@@ -1,4 +1,7 @@
-/** What an embedding in a real host needs, points 1 to 7: each is a test of its number. Points 8 to 14 are beside. */
+/**
+ * The needs of an embedding in a real host, points 1 to 7: each test has the number of its point. Points 8 to
+ * 14 are in the file beside.
+ */
 import { describe, expect, it } from 'vitest'
 import { withCall } from '../../src/clients/call-context.ts'
 import { LaneRefusal } from '../../src/clients/membrane-adapter.ts'
@@ -149,7 +152,7 @@ describe("4. errors have the host's own shape", () => {
 })
 
 describe("5. the adapter's promise settles the permit", () => {
-  it('not the end of the iterator: who stops reading holds no place', async () => {
+  it('not the end of the iterator: a reader that stops holds no place', async () => {
     const { provider, composition } = await stage()
     const stream = composition.membrane.streamYielding({ model: 'opus', prompt: 'x' })
     const reading = withCall({ lane: 'primary' }, () => stream[Symbol.asyncIterator]().next())

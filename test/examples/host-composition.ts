@@ -71,7 +71,10 @@ export class Composition {
     }
   }
 
-  /** Background work of a residence. What could not go stays in its queue, and counts as no failure. */
+  /**
+   * Background work of a residence. Work that could not go stays in its queue and does not count as a
+   * failure.
+   */
   async work(residence: string, item: Item, signal?: AbortSignal): Promise<MembraneResponse | null> {
     const queue = this.queues.get(residence) ?? []
     this.queues.set(residence, queue)

@@ -1,4 +1,6 @@
-/** The scope actor inside somebody else's XState system, without our host: invoked, fed with facts, listened to. */
+/**
+ * The scope actor inside a foreign XState system, without our host: invoked, fed with events, listened to.
+ */
 
 import { type Call, type Decision, providerScope, type ScopeEvent, wakeAt } from 'rightofway/machines'
 import { expect, it } from 'vitest'

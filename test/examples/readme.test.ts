@@ -1,4 +1,4 @@
-/** The README's code is the code that runs here, and it and the pages of docs/ name what exists. */
+/** The README's code runs here. The README and the pages of docs/ name only things that exist. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, it } from 'vitest'

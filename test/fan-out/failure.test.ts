@@ -4,7 +4,7 @@ import type { LaneScope } from '../../src/index.ts'
 import { calls, inFlight, openPool, until, untilAborted } from './fixture.ts'
 
 describe('a failure in mapConcurrent', () => {
-  it('is raised again, aborts who runs, withdraws who waits, and waits for them', async () => {
+  it('is raised again, aborts running items, withdraws waiting ones, and waits for them', async () => {
     const scope = await openPool({ capacity: 3 })
     const story: Array<string> = []
     const failure = new Error('item 1 is bad')

@@ -1,4 +1,6 @@
-/** What the tests of the fan-out share: a pool, turns of the event loop, and who is where. */
+/**
+ * Shared parts of the fan-out's tests: a pool, turns of the event loop, and a record of the running items.
+ */
 import { onTestFinished } from 'vitest'
 import { type LaneScope, openHost, type Permit, type PolicyInput, poolPolicy } from '../../src/index.ts'
 

@@ -1,4 +1,7 @@
-/** The parts that decide without I/O: which model is asked, how large a body is, what a configuration may say. */
+/**
+ * The parts that decide without I/O: the model of a request, the size limit of a body, the allowed
+ * configurations.
+ */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { InvalidInput } from '../../machines/index.ts'

@@ -40,7 +40,7 @@ export interface Queue {
   enqueue(headers?: Headers, rest?: Rest): Promise<Sent>
   /** The same, and its client goes away. */
   leave(headers?: Headers, rest?: Rest): Promise<void>
-  /** Posts, and sees that it took up a place that was left. */
+  /** Posts a request, and checks that it took up a place that was left. */
   join(headers?: Headers, rest?: Rest): Promise<Sent>
   ids(): ReadonlyArray<string>
 }

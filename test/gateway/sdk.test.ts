@@ -50,7 +50,7 @@ describe('the official SDKs, through the gateway to the emulator', () => {
     const final = await stream.finalMessage()
     expect(final.stop_reason).toBe('max_tokens')
     await vi.waitFor(() => expect(setting.host.status()[0]?.counters.completed).toBe(1))
-    // The client said 10; what counts in the end is what the stream said.
+    // The client stated 10 tokens; in the end the stream's own number counts.
     expect(setting.host.status()[0]?.recentInputTokens).toBe(5_000)
   })
 

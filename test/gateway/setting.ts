@@ -1,4 +1,4 @@
-/** A gateway on loopback with what stands behind it, for one test. */
+/** A gateway on loopback with its provider, for one test. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'

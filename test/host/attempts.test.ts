@@ -1,4 +1,4 @@
-/** What becomes of a call between its grant and its end: on each face, whatever throws, aborts or closes. */
+/** A call between its grant and its end: on each face, for every throw, abort and close. */
 import { Cause, Effect, Exit, Fiber } from 'effect'
 import { describe, expect, it } from 'vitest'
 import { kernelOf, runnerOf } from '../../src/host/internal.ts'
@@ -330,13 +330,13 @@ describe('when the host closes', () => {
     expect(bench.outcomes.get('answers')).toBe('answer')
   })
 
-  it('what waits, and what was granted and not handed over, is taken up by the next host and sent once', async () => {
+  it('a waiting call, and one that was granted and not handed over, is taken up by the next host and sent once', async () => {
     const journal = openMemoryJournal()
     const bench = await Bench.open({ capacity: 1 }, journal)
     await bench.primary('runs')
     await bench.primary('waits')
     const closed = bench.host.close({ graceMs: 1_000 })
-    // Its end frees the place for a call whose owner has been released.
+    // The end of this call frees the place for a call whose owner has been released.
     await bench.finish('runs')
     await closed
     const second = openMemoryJournal({ history: journal.survivors() })

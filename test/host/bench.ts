@@ -90,7 +90,7 @@ export class Bench {
 
   async pass(ms: number): Promise<void> {
     const endMs = this.clock.now() + ms
-    // What falls due on the way has its consequences before the next thing does.
+    // Each due timer takes its full effect before the next timer fires.
     for (let next = this.clock.nextAt(); next !== null && next <= endMs; next = this.clock.nextAt()) {
       this.clock.step()
       await settle(3)
@@ -121,7 +121,7 @@ export class Bench {
   }
 }
 
-/** What the official Anthropic SDK throws for an acceleration limit. */
+/** The error that the official Anthropic SDK throws for an acceleration limit. */
 export const accelerationError = (): Error & { status: number } =>
   Object.assign(new Error('429'), {
     status: 429,

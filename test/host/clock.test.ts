@@ -1,4 +1,4 @@
-/** A machine whose clock is set, or that sleeps: time goes on, and what is due is noticed in bounded time. */
+/** A machine whose clock is set, or that sleeps: time goes on, and due timers are noticed in bounded time. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Clock, ManualClock, steadyClock } from '../../src/clock.ts'

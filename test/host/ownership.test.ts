@@ -1,4 +1,7 @@
-/** A law: whatever owners, providers and policies do, in any order, no permit is ever held by nobody, and everything ends. */
+/**
+ * A law: for all actions of owners, providers and policies, in any order, no permit is ever without a holder,
+ * and every call ends.
+ */
 import { Effect, Exit, HashMap } from 'effect'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -10,7 +13,7 @@ import { effectScope } from '../../src/host/service.ts'
 import { lanedFetch, ManualClock, openHost, type Permit, type Settlement } from '../../src/index.ts'
 import { accelerationError, settle } from './bench.ts'
 
-/** Counts who keeps the process alive. */
+/** Counts the holders that keep the process alive. */
 class HeldClock extends ManualClock {
   holders = 0
   hold(): () => void {
@@ -219,7 +222,7 @@ class World {
         (response) => response.text(),
       )
     },
-    // As a call of the gateway does: taken back, it stops its upstream and settles at once.
+    // Like a call of the gateway: when it is taken back, it stops its upstream and settles at once.
     gateway: ({ id, controller: { signal } }, { lane }) =>
       new Promise<void>((over) => {
         let isOver = false
@@ -279,7 +282,10 @@ class World {
     },
   }
 
-  /** Who runs has an owner that uses it, and what may be granted has one that waits for it. */
+  /**
+   * Every running call has an owner that uses it, and every call that may be granted has an owner that waits
+   * for it.
+   */
   owned(): void {
     const used = new Set([...this.running].map(({ id }) => id))
     for (const id of HashMap.keys(this.context.inFlight)) expect(used, `${id} is in flight`).toContain(id)

@@ -1,4 +1,7 @@
-/** What waits keeps the process alive until it is answered, and nothing else does: judged by real processes. */
+/**
+ * A waiting call keeps the process alive until it is answered, and no other thing does: judged by real
+ * processes.
+ */
 import { execFile } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
 import { temporaryPath } from '../journal/fixture.ts'

@@ -1,4 +1,7 @@
-/** One projection: whatever shows a scope at a moment shows the same, and its times follow a clock, not the events. */
+/**
+ * One projection: all surfaces show the same status at one moment, and its times follow a clock, not the
+ * events.
+ */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Api } from '../../inspector/api.ts'
@@ -18,7 +21,7 @@ import { Bench } from './bench.ts'
 
 const asJson = <A>(value: A): A => JSON.parse(JSON.stringify(value))
 
-/** What a page makes of a scope's entries. */
+/** The page's view of a scope's entries. */
 const pageOf = (drive: Drive): ScopeContext => {
   const track = new Track({
     base: { scope: 'test', position: 0, at: 0, snapshot: null },
@@ -53,7 +56,7 @@ describe('what is shown of a scope', () => {
           const { context } = drive
           const nowMs = context.at + laterMs
           const status = scopeStatus(context, nowMs)
-          // The row of the feed, and of `/api/scopes`: facts that became text, looked at later.
+          // The row of the feed, and of `/api/scopes`: the facts as text, used at a later moment.
           expect(statusAt(asJson(scopeFacts(context)), nowMs)).toEqual(status)
           const page = pageOf(drive)
           expect(scopeStatus(page, nowMs)).toEqual(status)

@@ -1,4 +1,4 @@
-/** What the journal keeps is what `JSON.stringify` would write, whatever happened and however it is called. */
+/** The journal's text equals that of `JSON.stringify`, for every event and every name. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Call, Decision, ScopeEvent, Usage } from '../../machines/index.ts'

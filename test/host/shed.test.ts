@@ -54,13 +54,13 @@ describe('a call that is shed', () => {
     await bench.host.close()
   })
 
-  it('counts after a crash whoever lives on', async () => {
+  it('counts after a crash the calls that are still live', async () => {
     const journal = openMemoryJournal()
     const first = await Bench.open(server, journal)
     for (const id of ['a1', 'a2']) await first.auxiliary(id, { principal: 'a' })
     const left = openMemoryJournal({ history: journal.survivors() })
     const second = await Bench.open(server, left, 1_060_000)
-    // What ran when the host died is unknown, and lives no more.
+    // Calls that ran when the host died have an unknown outcome and are no longer live.
     for (const id of ['a3', 'a4', 'a5']) await second.auxiliary(id, { principal: 'a' })
     expect(second.running).toEqual(['a3', 'a4'])
     expect(second.outcomes.get('a5')).toBeInstanceOf(Shed)

@@ -1,4 +1,4 @@
-/** What a scope's status says of its lanes is what its calls say, at every moment of any history. */
+/** A scope's status about its lanes agrees with its calls, at every moment of any history. */
 import { HashMap } from 'effect'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'

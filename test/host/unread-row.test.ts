@@ -1,4 +1,4 @@
-/** A row of the journal whose event is no fact is told by its number, and nothing is decided by it. */
+/** A journal row with a malformed event is named by its number, and causes no decision. */
 import { expect, it } from 'vitest'
 import { readRecord } from '../../src/host/recovery.ts'
 import { JournalCorrupt } from '../../src/journal/journal.ts'

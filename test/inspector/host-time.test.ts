@@ -1,4 +1,4 @@
-/** The page's time is the host's: what the host said last, and what has passed since. */
+/** The page's time is the host's: the last time that the host reported, plus the time since then. */
 import { describe, expect, it } from 'vitest'
 import { HostTime } from '../../inspector/page/src/model/host-time.ts'
 

@@ -378,7 +378,7 @@ describe('a recorded file', () => {
     const recorded = await inspectJournal(journal)
     const paths = [`/api/entries?${query}&limit=10000`, `/api/state?${query}`, '/api/explain?call=turn-0']
     for (const path of paths) {
-      // The host's own answer waits until what it was told is durable.
+      // The host answers only when the event is durable.
       const own = await askJson(open, path)
       expect(await askJson(recorded, path)).toEqual(own)
     }

@@ -13,7 +13,7 @@ export interface Story {
   readonly clock: ManualClock
 }
 
-/** Lets what was told become durable and be carried out. */
+/** Waits until the reported events are durable and carried out. */
 export const settle = () => sleep(2)
 
 const refusal = {

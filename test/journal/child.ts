@@ -1,4 +1,4 @@
-/** Starts a writer process and hears what it says. */
+/** Starts a writer process and reads its output. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'

@@ -1,4 +1,4 @@
-/** What every journal promises, whatever keeps it. */
+/** The promises of every journal, in memory and on disk. */
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type Journal, JournalFailure } from '../../src/journal/journal.ts'
 import { openMemoryJournal } from '../../src/journal/memory.ts'

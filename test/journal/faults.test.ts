@@ -1,4 +1,4 @@
-/** Disks that fail, fill up, stall, and lose what was not synced; processes that are killed. */
+/** Disks that fail, fill up, stall, or lose writes that were not synced; processes that are killed. */
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
@@ -42,7 +42,7 @@ describe('a disk that fails', () => {
     expect(checkJournal(path).problems).toEqual([])
   })
 
-  it('tells who closes it when the last batch could not be kept', async () => {
+  it('tells the closing caller when the last batch could not be kept', async () => {
     const path = temporaryPath()
     const journal = await openSqliteJournal(path, { faults: [{ commit: 1, at: 'write', error: 'EIO' }] })
     const heard = listen(journal)

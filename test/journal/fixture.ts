@@ -1,4 +1,6 @@
-/** What the journal's tests share: a folder of their own, entries, and collecting what a journal says. */
+/**
+ * Shared parts of the journal's tests: a folder for each test, entries, and a record of a journal's reports.
+ */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

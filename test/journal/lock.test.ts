@@ -26,7 +26,7 @@ const changeLease = (
   db.close()
 }
 
-/** A journal whose writer went without a word. */
+/** A journal whose writer died without closing it. */
 const abandoned = async (path: string): Promise<void> => {
   const child = startWriter(path, 'hold')
   await child.hears(({ durable }) => durable === 10)

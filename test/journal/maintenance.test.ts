@@ -1,4 +1,4 @@
-/** Check, repair, export, import: what a person does with a journal that is damaged or must move. */
+/** Check, repair, export, import: a person's tools for a journal that is damaged or must move. */
 
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'

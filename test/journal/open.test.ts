@@ -1,4 +1,4 @@
-/** Paths that cannot hold a journal are refused with what to do about it. */
+/** Paths that cannot hold a journal are refused, with the next step in the message. */
 import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -77,7 +77,7 @@ describe('openJournal', () => {
     chmodSync(locked, 0o555)
     chmodSync(dirname(path), 0o755)
     const script = fileURLToPath(new URL('./writer-process.ts', import.meta.url))
-    // Permissions do not bind root: there the process becomes nobody first.
+    // Permissions do not bind root: there the process first becomes the user `nobody`.
     const identity = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {}
     const said = (file: string) =>
       spawnSync(process.execPath, [script, join(locked, file), 'idle'], { encoding: 'utf8', ...identity })

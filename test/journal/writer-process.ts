@@ -1,6 +1,6 @@
 /**
  * A process that writes a journal, for tests that need a real second process. It prints one JSON
- * line for each thing that happens, synchronously, so that what it has said was said before any kill.
+ * line for each event, synchronously, so that no line is lost in a kill.
  *
  * Arguments: path, mode, options as JSON. Modes: `hold` appends ten entries and stays until it is
  * killed; `flood` appends without end; `leave` appends ten, closes nothing and runs out of work;

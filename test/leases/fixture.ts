@@ -1,4 +1,4 @@
-/** What the tests of the leases share: a folder, records written by hand, and a second process. */
+/** Shared parts of the leases' tests: a folder, records written by hand, and a second process. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'

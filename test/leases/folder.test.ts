@@ -131,7 +131,7 @@ describe('a record', () => {
     expect(is(folder)).toBe(false)
   })
 
-  it('counts whatever lies around it, for any text', () => {
+  it('counts in any surroundings, for any text', () => {
     fc.assert(
       fc.property(
         fc.array(fc.string({ maxLength: 300 }), { maxLength: 5 }),

@@ -12,7 +12,7 @@ const sinkOf = (host: LaneHost, name: string): ForegroundSink => ({
   setForeground: (active) => kernelOf(host).scope(name).tell({ type: 'foreground.changed', active }),
 })
 
-/** A worker process's scope, whose foreground is in another process that shares its folder. */
+/** The scope of a worker process. Its foreground is in another process that shares its folder. */
 const open = async (policy: PolicyInput = {}) => {
   const clock = new ManualClock(startMs)
   const folder = temporaryFolder()

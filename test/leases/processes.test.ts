@@ -4,7 +4,7 @@ import type { Leases } from '../../src/leases/leases.ts'
 import { openForTest, recordsIn, startHolder, temporaryFolder } from './fixture.ts'
 
 const options = { ttlMs: 600, heartbeatMs: 100, lookEveryMs: 10 }
-/** For what must never lapse, on a machine that may be busy. */
+/** For a lease that must never lapse, on a machine that may be busy. */
 const steady = { ...options, ttlMs: 2_000 }
 const patience = { interval: 10, timeout: 20_000 }
 

@@ -1,4 +1,4 @@
-/** One scope's actor, told what happens in the words of a story, and asked what it decided. */
+/** One scope's actor: it takes events in the words of a story, and returns its decisions. */
 import { HashMap } from 'effect'
 import { type Actor, createActor } from 'xstate'
 import {
@@ -78,7 +78,7 @@ export class Story {
     return this.context.state
   }
 
-  /** What the newest event decided. */
+  /** The decisions of the newest event. */
   get decided(): ReadonlyArray<string> {
     return this.context.decisions.map(shown)
   }

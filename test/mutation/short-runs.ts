@@ -2,10 +2,10 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach } from 'vitest'
 
-// What fails is not made smaller: nobody reads it.
+// Failing examples are not shrunk, because no person reads them.
 fc.configureGlobal({ numRuns: 25, seed: 1, endOnFailure: true })
 
-/** What Stryker's setup and the changed code share. */
+/** Shared by Stryker's setup and the changed code. */
 interface Mutation {
   /** How often the changed place was passed; absent while nothing is changed. */
   hitCount?: number
@@ -14,7 +14,7 @@ interface Mutation {
   noticed?: boolean
 }
 
-/** Several times what the busiest test needs, and far below Stryker's own limit. */
+/** Several times the time of the slowest test, and far below Stryker's own limit. */
 const mostHits = 1_000_000
 
 const mutation = (): Mutation => (globalThis as { __stryker__?: Mutation }).__stryker__ ?? {}

@@ -35,7 +35,7 @@ export default defineConfig({
     ],
     setupFiles: ['test/mutation/short-runs.ts'],
     isolate: false,
-    // A sandbox is new each time, and so would be what is kept of it.
+    // A sandbox is new each time, so a cache in it would be new as well.
     fsModuleCache: false,
     sequence: { sequencer: TablesFirst },
   },

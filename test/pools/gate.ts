@@ -1,4 +1,4 @@
-/** A scope's actor, asked in the words of a gate: who lands, who waits, and what a moment changes. */
+/** A scope's actor with the words of a gate: which calls land, which wait, and the effects of a moment. */
 import { HashMap } from 'effect'
 import { type Actor, createActor } from 'xstate'
 import {

@@ -1,4 +1,4 @@
-/** The Edict's gate over one model, as its own tests describe it, and what it gets wrong. */
+/** The Edict's gate over one model, as its own tests describe it, and its faults. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type PriorityClass, priorityClasses, worstCaseWaitMs } from '../../machines/index.ts'
@@ -125,7 +125,7 @@ describe('the squeeze after a high admission', () => {
     expect(gate.lands(background)).toBe(true)
   })
 
-  it('expires, and wakes who waits when it does', () => {
+  it('expires, and then wakes the waiting calls', () => {
     const gate = gateOf(8, 1, 30_000)
     gate.leaves(gate.ask('interactive'))
     expect(gate.flood(7)).toBe(3)
@@ -195,7 +195,7 @@ describe('where the gate does better', () => {
     expect(gate.holds(low)).toBe(true)
   })
 
-  it('who releases does not get in again ahead of who waits', () => {
+  it('a releasing caller does not get in again ahead of the waiting ones', () => {
     const gate = gateOf(1, 0)
     const first = gate.ask('orchestration')
     const waiting = gate.ask('orchestration')
@@ -205,7 +205,7 @@ describe('where the gate does better', () => {
     expect(gate.waits(again)).toBe(true)
   })
 
-  it('among high waiters the rank decides, and within a rank who came first', () => {
+  it('among high waiters the rank decides, and within a rank the order of arrival', () => {
     const gate = gateOf(1, 0)
     let held = gate.ask('interactive')
     const asked = (
@@ -302,7 +302,7 @@ describe('the gate, whatever comes', () => {
           const { counts } = gate.context
           expect(counts.places).toBeLessThanOrEqual(capacity)
           expect(counts.auxiliaryInFlight).toBeLessThanOrEqual(capacity - kept)
-          // Nobody waits for a place that is free for it.
+          // No call waits while a place is free for it.
           if (counts.primaryWaiting > 0) expect(counts.places).toBe(capacity)
           else if (counts.auxiliaryWaiting > 0) expect(counts.places).toBeGreaterThanOrEqual(capacity - kept)
         }

@@ -1,4 +1,4 @@
-/** I5 and I6 as numbers: what a primary waits at most, and what an auxiliary does. */
+/** I5 and I6 as numbers: the longest wait of a primary, and of an auxiliary. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type PolicyInput, parsePolicy, worstCaseWaitMs } from '../../machines/index.ts'
@@ -95,7 +95,7 @@ describe('I5', () => {
             callsAhead: callsEach - 1,
             largestCallTokens: Math.max(60_000, largestCallTokens),
           })
-          // Primaries follow one another without a gap; whatever runs is answered after a second.
+          // Primaries follow one another without a gap; every running call is answered after a second.
           while (drive.context.counts.auxiliaryWaiting > 0) {
             drive.at += 1_000
             drive.move(submission('primary'))

@@ -25,7 +25,7 @@ const call = (id: string, principal = 'a'): Call => ({
   parentId: null,
 })
 
-/** A scope with so many waiting calls of many principals, and as many ended ones. */
+/** A scope with this many waiting calls of many principals, and as many ended ones. */
 const crowded = (waiting: number, ended: number) => {
   let context = contextFrom('crowded')
   let at = 1

@@ -1,4 +1,7 @@
-/** Why a call waits, or what happened to it: from a running host, a dead one, and what retention has left. */
+/**
+ * Why a call waits, or how it ended: from a running host, from a dead host, and from the rest that retention
+ * left.
+ */
 
 import { describe, expect, it } from 'vitest'
 import { explainFrom, explainState } from '../../src/host/explain.ts'
@@ -65,7 +68,7 @@ describe('a waiting call', () => {
       /behind \d+ \w+/.exec((await bench.host.explain(id))!.lines.at(-1)!)?.[0]
     expect(await behind('next')).toBe('behind 0 primaries')
     expect(await behind('later')).toBe('behind 2 primaries')
-    // It has no place in the order before what it waits for has ended.
+    // The call has no place in the order until the call that it waits for has ended.
     expect(await behind('needs')).toBe('behind 2 primaries')
     await bench.host.close()
   })

@@ -1,4 +1,4 @@
-/** Golden journals: what was decided once goes on being decided, and gives the same state to the byte. */
+/** Golden journals: recorded decisions stay the same, and give the same state to the byte. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { encodeScope } from '../../machines/snapshot/codec.ts'

@@ -22,7 +22,7 @@ export const record = async (scene: string): Promise<string> => {
   return lines.map((line) => `${JSON.stringify(line)}\n`).join('')
 }
 
-/** What a golden file holds. */
+/** The content of a golden file. */
 export const readGolden = (scene: string): JournalHistory => {
   const entries: StoredEntry[] = []
   const checkpoints: Checkpoint[] = []

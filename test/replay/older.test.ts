@@ -13,7 +13,7 @@ import { beginsAt } from './scenes.ts'
 const scope = 'anthropic/k1/m'
 const older = readGolden('older/restart')
 const kept = older.checkpoints[0]!
-/** What the checkpoint means to this version. */
+/** The meaning of the checkpoint for this version. */
 const meant = JSON.stringify(encodeScope(decodeScope(JSON.parse(kept.snapshot))))
 
 const open = (history: typeof older) =>

@@ -1,7 +1,7 @@
 /**
  * Records the golden journals again: `node test/replay/record.ts` for all of them, or with the
- * names of scenes. Do it only when decisions are meant to change; the diff of the files, or what
- * the failing test printed, belongs in the commit message.
+ * names of scenes. Do it only when decisions are meant to change; the diff of the files, or the
+ * output of the failing test, belongs in the commit message.
  */
 import { writeFileSync } from 'node:fs'
 import { goldenPath, record } from './golden.ts'

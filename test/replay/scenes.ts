@@ -1,4 +1,4 @@
-/** Short stories whose journals are kept as golden files: what was decided in them must go on being decided. */
+/** Short stories whose journals are kept as golden files: their decisions must stay the same. */
 import { type MemoryJournal, openMemoryJournal } from '../../src/journal/memory.ts'
 import { accelerationError, Bench } from '../host/bench.ts'
 
@@ -58,7 +58,10 @@ const refusals: Story = async (journal) => {
   return journal
 }
 
-/** A turn holds the gate between its rounds; what the primary depends on is let through; deadlines pass. */
+/**
+ * A turn holds the gate between its rounds; a call that the primary depends on is let through; deadlines
+ * pass.
+ */
 const turns: Story = async (journal) => {
   const bench = await open(journal, { capacity: 2, maxDeferralMs: 5_000, quantumTokens: 1 })
   bench.scope.beginTurn('turn-1')
@@ -84,7 +87,7 @@ const restart: Story = async (journal) => {
   await first.primary('turn-1')
   await first.auxiliary('merge-2')
   await first.auxiliary('merge-3')
-  // Nothing of it is closed: what the disk holds now is what the next host finds.
+  // The host is not closed: the next host finds exactly the entries that are on the disk now.
   const left = openMemoryJournal({ history: journal.survivors() })
   const second = await Bench.open(policy, left, beginsAt + 60_000)
   await second.auxiliary('merge-1')

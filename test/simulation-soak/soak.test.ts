@@ -11,7 +11,7 @@ import { replayCommand, soakSeed } from '../../src/simulation/soak/seed.ts'
 
 const seeds = Number(process.env['RIGHTOFWAY_SOAK_SEEDS'] ?? 200)
 
-/** The first seed that breaks something, with what it says. */
+/** The first seed that breaks an invariant, with its message. */
 const firstBroken = async (count: number, from = 1): Promise<string | null> => {
   for (let seed = from; seed < from + count; seed += 1) {
     try {

@@ -1,4 +1,7 @@
-/** What a scenario can say beyond limits and arrivals: what clients hear, believe and wait for. */
+/**
+ * The parts of a scenario beyond limits and arrivals: the clients' view of answers, their estimates and their
+ * patience.
+ */
 import OpenAI from 'openai'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { type Answers, faithfulAnswers, HeaderView, refusalHeard } from '../../src/simulation/answers.ts'

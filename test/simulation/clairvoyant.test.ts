@@ -41,7 +41,7 @@ const families: Readonly<Record<string, ReadonlyArray<RuleSpec>>> = {
   'requests-per-minute': [{ rule: 'requests-per-minute', requestsPerMinute: 1 }],
 }
 
-/** Three primaries that come over time, and two auxiliaries: what a greedy planner does not see coming. */
+/** Three primaries that come over time, and two auxiliaries: a greedy planner does not foresee them. */
 const tinyCase = (rules: ReadonlyArray<RuleSpec>, seed: number): TinyCase => {
   const next = sequenceOf(seed, 11)
   const random = (low: number, high: number, step: number): number =>
@@ -80,7 +80,7 @@ describe('the clairvoyant bound against every plan on a grid', () => {
       // A plan on the grid is up to a step late for each primary.
       if (best.waitMs - bound.meanPrimaryWaitMs * 3 <= 3 * tiny.gridMs) tight += 1
     }
-    // A bound of nothing would be one as well: it must be near what can be reached.
+    // A bound of 0 would also be a bound, so the bound must be near a reachable value.
     expect(compared).toBeGreaterThan(10)
     expect(tight / compared).toBeGreaterThan(0.6)
   })

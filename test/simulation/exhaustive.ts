@@ -20,7 +20,7 @@ export interface TinyCase {
 
 export interface Achieved {
   readonly unserved: number
-  /** Sum of the waits of the primaries served, ms. */
+  /** Sum of the waits of the served primaries, ms. */
   readonly waitMs: number
   readonly auxiliaryTokens: number
 }

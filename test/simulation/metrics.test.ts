@@ -46,7 +46,7 @@ describe('metrics, by hand', () => {
       jain: 1,
       meanPrimaryWaitMs: 19_000,
     })
-    // At the end of the first minute 599 - 500 + 300 are missing from what came in: 399.99 are left, then all.
+    // One more call could have 399.99 tokens at the end of the first minute, and the full bucket after that.
     expect(measured.utilization).toBeCloseTo(800 / (800 + 399 + 600), 3)
   })
 

@@ -83,12 +83,14 @@ describe('the oracle against every plan on a grid', () => {
       const tiny = tinyCase(family, seed)
       const [best, oracle] = [exhaustive(tiny), oracleOn(tiny)]
       if (!isBetter(best, oracle)) return false
-      // It never waits longer for the same primaries; what it may miss is a primary that only a contrived
+      // The best schedule never waits longer for the same primaries. The oracle may miss a primary that gets
+      // in only by a contrived use of the last auxiliaries.
       // spending of the last auxiliaries gets in.
       expect(best.unserved, `seed ${seed}`).toBeLessThan(oracle.unserved)
       return true
     })
-    // What it misses: a small primary held back to warm up for a large one, and windows of a minute that
+    // The oracle misses two things: a small primary held back to warm up for a large one, and windows of a
+    // minute that overlap. Both occur only when ceilings follow use, and seldom.
     // overlap. Only where ceilings follow use, and seldom.
     const followsUse = tinyCase(family, 0).rules.some(
       ({ rule }) => rule === 'use-growth' || rule === 'slow-down',

@@ -95,7 +95,7 @@ const realReservoir: Contender = ({ world, scenario, random }) => {
   }
 }
 
-/** What became of each call. Everything that a library does in promises happens before time goes on. */
+/** The outcome of each call. All promise work of a library happens before time goes on. */
 const outcomes = async (scenario: Scenario, contender: Contender) => {
   const timeline = new Timeline()
   // The libraries' own timers are on virtual time as well.

@@ -13,7 +13,7 @@ import { Witness } from '../../src/simulation/witness.ts'
 
 const dir = fileURLToPath(new URL('../../src/simulation/scenarios/', import.meta.url))
 const files = readdirSync(dir).filter((file) => file.endsWith('.json') && file !== 'scenario.schema.json')
-/** Scenarios whose trace is not part of the project are run by whoever has it. */
+/** Scenarios whose trace is not part of the project run only where the trace is available. */
 const hasTraces = (file: string): boolean => {
   const { traffic } = JSON.parse(readFileSync(dir + file, 'utf8')) as {
     readonly traffic: ReadonlyArray<{ readonly arrival: { readonly file?: string } }>

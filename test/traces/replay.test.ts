@@ -16,7 +16,7 @@ interface Request {
   readonly outputTokens: number
 }
 
-/** Folder with public request traces, for those who have them. */
+/** An optional folder with public request traces. */
 const folder = process.env['RIGHTOFWAY_TRACES'] ?? ''
 const names = ['mooncake-conversation.csv', 'azure-2023-conversation.csv', 'azure-2023-code.csv']
 const present = names.filter((name) => existsSync(join(folder, name)))

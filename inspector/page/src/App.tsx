@@ -9,7 +9,7 @@ import { ScopeList } from './views/ScopeList.tsx'
 import { TimeBar } from './views/TimeBar.tsx'
 import { Why } from './views/Why.tsx'
 
-// Each view is loaded when it is first looked at: the page itself is there at once.
+// Each view is loaded on its first use, so that the page itself appears at once.
 const pages: Readonly<Record<View, ReturnType<typeof lazy>>> = {
   scopes: lazy(() => import('./views/Scopes.tsx')),
   statechart: lazy(() => import('./views/Statechart.tsx')),

@@ -40,13 +40,13 @@ export const draw = (shape: BucketShape, bucket: Bucket, atMs: number, units: nu
   refilledAtMs: Math.max(atMs, bucket.refilledAtMs),
 })
 
-/** When the bucket holds `units` if nothing else is taken; null when it never can. */
+/** When the bucket holds `units` if no other units are taken; null when it never can. */
 export const holdsAtMs = (shape: BucketShape, bucket: Bucket, atMs: number, units: number): number | null => {
   if (units > shape.capacity) return null
   const missingParts = units * minuteMs - levelPartsAt(shape, bucket, atMs)
   return missingParts <= 0 ? atMs : atMs + Math.ceil(missingParts / shape.perMinute)
 }
 
-/** When the bucket is full if nothing else is taken. */
+/** When the bucket is full if no units are taken. */
 export const fullAtMs = (shape: BucketShape, bucket: Bucket, atMs: number): number =>
   holdsAtMs(shape, bucket, atMs, shape.capacity) ?? atMs

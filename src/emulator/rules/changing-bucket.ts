@@ -2,7 +2,7 @@ import { type Bucket, type BucketShape, draw, fullAtMs, fullBucket, holdsAtMs, l
 import { type LimitRule, minuteMs, type Statement } from './rule.ts'
 
 export interface BucketChange {
-  /** From when on it holds, ms. */
+  /** Start of its validity, ms. */
   readonly atMs: number
   /** Refill, input tokens per minute. */
   readonly inputTokensPerMinute: number
@@ -11,9 +11,9 @@ export interface BucketChange {
 }
 
 /**
- * A token bucket whose limit changes at set times, as with tiers that are raised, shared capacity
- * that shrinks by day, or a provider that lowers a limit without a word. The first change holds from
- * the start; the list begins anew every `everyMs`, where that is given. A level above a new burst is lost.
+ * A token bucket whose limit changes at set times: tiers that are raised, shared capacity that shrinks by
+ * day, a provider that lowers a limit without notice. The first change is valid from the start. With
+ * `everyMs`, the list begins anew after each such period. A level above a new burst is lost.
  */
 export const changingBucket = (options: {
   /** Ascending by time, the first at 0. */
@@ -32,7 +32,7 @@ export const changingBucket = (options: {
   )
   const most = Math.max(...shapes.map(({ capacity }) => capacity))
   const slowestFillMs = (most * minuteMs) / Math.min(...shapes.map(({ perMinute }) => perMinute))
-  /** The shape at a time, and when the next one begins. */
+  /** The shape at a time, and the time of the next change. */
   const at = (atMs: number): { readonly shape: BucketShape; readonly untilMs: number } => {
     const base = everyMs === undefined ? 0 : Math.floor(atMs / everyMs) * everyMs
     const index = changes.findLastIndex((change) => change.atMs <= atMs - base)
@@ -53,7 +53,7 @@ export const changingBucket = (options: {
     if (units > most) return null
     let bucket = advance(from, fromMs)
     let atMs = fromMs
-    // Each round is like the one before once the slowest refill could have filled the largest bucket.
+    // From one full period after the slowest refill fills the largest bucket, all periods are alike.
     const lastMs = fromMs + 2 * (everyMs ?? changes.at(-1)!.atMs) + slowestFillMs
     for (;;) {
       const { shape, untilMs } = at(atMs)

@@ -3,7 +3,10 @@ import type { Completion, LimitCall, LimitFact, LimitRule, RuleAnswer } from './
 /** States of the members, in their order. */
 export type CompositeState = readonly unknown[]
 
-/** A list of rules as one: a call is accepted when every rule accepts it, and charged by all or by none. */
+/**
+ * Several rules as one. A call is accepted when every rule accepts it, and is charged by all rules or by
+ * none.
+ */
 export interface Composite {
   initial(seed: number): CompositeState
   check(states: CompositeState, call: LimitCall): RuleAnswer<CompositeState>
@@ -13,7 +16,7 @@ export interface Composite {
   acceptsAtMs(states: CompositeState, call: LimitCall): number | null
 }
 
-/** The first rule that refuses is the one that is named. */
+/** The answer names the first rule that refuses. */
 export const allOf = (rules: readonly LimitRule<unknown>[]): Composite => ({
   // Rules that draw get different sequences from one seed.
   initial: (seed) => rules.map((rule, index) => rule.initial(seed + index * 0x9e3779b1)),
@@ -44,7 +47,10 @@ export const allOf = (rules: readonly LimitRule<unknown>[]): Composite => ({
   acceptsAtMs: (states, call) => whenAllAccept(rules, states, call),
 })
 
-/** After a refusal the rules before it have moved in time only, so that no refusal pays for an expiry twice. */
+/**
+ * The states after a refusal. The rules before the refusing one only moved in time, so no refusal pays for an
+ * expiry twice.
+ */
 const moved = (
   rules: readonly LimitRule<unknown>[],
   states: CompositeState,
@@ -54,7 +60,7 @@ const moved = (
 ): CompositeState =>
   rules.map((rule, index) => (index === refusedBy ? refusedState : rule.advance(states[index], call.atMs)))
 
-/** One fact per dimension: of several limits on one thing, a client sees the one with the least left. */
+/** One fact per dimension: when several limits share one, the client sees the limit with the least left. */
 const tightest = (facts: readonly LimitFact[]): readonly LimitFact[] => {
   const byDimension = new Map<LimitFact['dimension'], LimitFact>()
   for (const fact of facts) {

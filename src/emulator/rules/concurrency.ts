@@ -10,8 +10,8 @@ export interface ConcurrencyChange {
 }
 
 /**
- * At most so many calls at once. A slot opens when a call ends, not at a time that could be stated.
- * Where the bound changes at set times, calls in flight stay when it falls.
+ * At most `maxConcurrent` calls at once. A slot opens when a call ends, so no time can be stated for it. When
+ * the bound falls at a set time, calls in flight stay.
  */
 export const concurrency = (options: {
   readonly maxConcurrent: number

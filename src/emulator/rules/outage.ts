@@ -1,7 +1,7 @@
 import { overloadedRefusal } from './overload.ts'
 import type { LimitRule, Statement } from './rule.ts'
 
-/** Everything is refused as overloaded in these periods, whatever its size: a provider's bad minutes. */
+/** A provider's outages: in these periods every call is refused as overloaded, whatever its size. */
 export const outage = (options: {
   /** From and until, ms; ascending and apart. */
   readonly periods: ReadonlyArray<readonly [number, number]>

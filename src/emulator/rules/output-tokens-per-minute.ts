@@ -2,9 +2,9 @@ import { type Bucket, type BucketShape, draw, fullAtMs, fullBucket, holdsAtMs, l
 import type { LimitRule, Statement } from './rule.ts'
 
 /**
- * Output tokens per minute as a token bucket that is charged when the output exists: `max_tokens`
- * costs nothing at the door, and calls in flight together can put the bucket in debt, as they can
- * at Anthropic. A call is accepted while at least one token is held.
+ * Output tokens per minute as a token bucket that is charged when the output exists. `max_tokens` costs
+ * nothing at the door, so calls in flight together can put the bucket in debt, as they can at Anthropic. A
+ * call is accepted while at least one token is held.
  */
 export const outputTokensPerMinute = (options: {
   readonly outputTokensPerMinute: number
@@ -32,7 +32,7 @@ export const outputTokensPerMinute = (options: {
           kind: 'output-tokens-per-minute',
           limit: shape.perMinute,
           used: shape.capacity - level,
-          // What the door asks for; the output itself is charged when it exists.
+          // The door asks for one token; the output is charged when it exists.
           requested: 1,
           retryAfterMs: states === 'retry-after' && holdsAt !== null ? holdsAt - atMs : null,
           resetAtMs: fullAtMs(shape, bucket, atMs),

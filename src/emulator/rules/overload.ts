@@ -6,7 +6,7 @@ export interface OverloadState {
   readonly random: number
 }
 
-/** What an overloaded provider answers: nothing about limits or waits. */
+/** The answer of an overloaded provider: it states no limit and no wait. */
 export const overloadedRefusal: Refusal = {
   rule: 'overload',
   kind: 'overloaded',
@@ -19,8 +19,8 @@ export const overloadedRefusal: Refusal = {
 }
 
 /**
- * The load of everybody else: each call is refused with this probability, as Anthropic's 529 and
- * OpenAI's 503. A refusal moves the sequence on, or the same draw would refuse every retry.
+ * The load of all other users: each call is refused with this probability, as with Anthropic's 529 and
+ * OpenAI's 503. A refusal moves the sequence on; otherwise the same draw would refuse every retry.
  */
 export const overload = (options: {
   /** In [0, 1]. */

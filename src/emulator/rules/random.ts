@@ -1,7 +1,7 @@
 /** One draw of a 32-bit pseudo-random sequence (mulberry32): the value in [0, 1) and the next state. */
 export interface Draw {
   readonly value: number
-  /** To draw the next value from. */
+  /** The state for the next draw. */
   readonly next: number
 }
 

@@ -1,9 +1,9 @@
 /**
- * What a limit rule is: pure arithmetic over a state and a time that is given. A rule reads no clock
- * and no random, so the same calls give the same answers on virtual time and behind HTTP.
+ * A limit rule: pure arithmetic over a state and a given time. A rule reads no clock and no random source, so
+ * the same calls get the same answers on virtual time and behind HTTP.
  */
 
-/** How much the refusal of a rule tells: nothing, the moving ceiling, or the wait as well. */
+/** The detail of a rule's refusal: nothing, the moving ceiling, or the wait as well. */
 export const statements = ['none', 'ceiling', 'retry-after'] as const
 export type Statement = (typeof statements)[number]
 
@@ -42,7 +42,7 @@ export interface LimitCall {
   readonly atMs: number
   /** Input tokens that count against limits, >= 0. */
   readonly inputTokens: number
-  /** What the caller allows the answer to cost, >= 0. No rule charges it: output counts when produced. */
+  /** The caller's limit on output tokens, >= 0. No rule charges it: output counts when produced. */
   readonly maxOutputTokens: number
 }
 
@@ -51,35 +51,35 @@ export interface Completion {
   readonly atMs: number
   /** Input tokens charged at acceptance. */
   readonly inputTokens: number
-  /** Input tokens that the call turned out to have; equal to `inputTokens` when the estimate was right. */
+  /** The call's actual input tokens; equal to `inputTokens` when the estimate was right. */
   readonly actualInputTokens: number
   /** Output tokens produced until then, also when the client went away. */
   readonly outputTokens: number
 }
 
 /**
- * Why a call was not accepted. `limit`, `used`, `requested`, `permanent` and `resetAtMs` are the
- * provider's own truth, for judges and plots; a client is told `currentLimit`, `nextLimit` and
- * `retryAfterMs`, which are present only when the rule states them.
+ * Why a call was not accepted. `limit`, `used`, `requested`, `permanent` and `resetAtMs` are the provider's
+ * own truth, for judges and plots. A client is told `currentLimit`, `nextLimit` and `retryAfterMs`, which are
+ * present only when the rule states them.
  */
 export interface Refusal {
   readonly rule: RuleName
   readonly kind: RefusalKind
   /** The limit in force, in the unit of the rule; null where there is no number (overload, spend cap). */
   readonly limit: number | null
-  /** Of the limit, used before this call. */
+  /** The part of the limit that was used before this call. */
   readonly used: number
-  /** What this call asked for. */
+  /** The amount that this call asked for. */
   readonly requested: number
   /** Stated ceiling in force, input tokens per minute. */
   readonly currentLimit?: number
   /** Stated ceiling from the next minute boundary on, input tokens per minute; only when it is higher. */
   readonly nextLimit?: number
-  /** Stated wait after which the call is accepted if nothing else arrives; null when nothing is stated. */
+  /** Stated wait after which the call is accepted if no other call arrives; null when none is stated. */
   readonly retryAfterMs: number | null
-  /** When the limit is fully replenished if nothing else arrives; null when no time does that. */
+  /** When the limit is fully replenished if no other call arrives; null when no time brings that. */
   readonly resetAtMs: number | null
-  /** No wait helps: larger than the rule ever accepts, or a spend cap. */
+  /** No wait helps: the call is larger than the rule ever accepts, or a spend cap is reached. */
   readonly permanent: boolean
 }
 
@@ -94,7 +94,7 @@ export interface LimitFact {
   readonly limit: number
   /** >= 0, rounded down. */
   readonly remaining: number
-  /** When the limit is fully replenished if nothing else arrives. */
+  /** When the limit is fully replenished if no other call arrives. */
   readonly resetAtMs: number
 }
 
@@ -115,15 +115,20 @@ export interface LimitRule<State> {
   readonly states: Statement
   /** The state before the first call. `seed` matters to rules that draw. */
   initial(seed: number): State
-  /** What time alone changes. The same reference when it changes nothing. */
+  /** The state at a later time without calls. Returns the same reference when nothing changes. */
   advance(state: State, atMs: number): State
   check(state: State, call: LimitCall): RuleAnswer<State>
   complete(state: State, completion: Completion): State
   /** Limits for response headers. Empty when the rule states nothing. */
   headers(state: State, atMs: number): readonly LimitFact[]
-  /** Input tokens that one call could have now; Infinity when only something else limits, 0 when closed. */
+  /**
+   * Input tokens that one call could have now. Infinity when this rule does not limit them, 0 when closed.
+   */
   ceiling(state: State, atMs: number): number
-  /** First time at which the call is accepted if nothing else arrives or ends; null when never. Deterministic rules only. */
+  /**
+   * First time at which the call is accepted if no other call arrives or ends; null when never. Deterministic
+   * rules only.
+   */
   acceptsAtMs(state: State, call: LimitCall): number | null
 }
 

@@ -13,9 +13,9 @@ export interface SlowDownState {
 }
 
 export interface SlowDownOptions {
-  /** Up to this rate nothing is asked, input tokens per minute. */
+  /** Up to this rate the rule accepts every call, input tokens per minute. */
   readonly steadyTokensPerMinute: number
-  /** How far above the window before a trailing minute may go, >= 1. */
+  /** A trailing minute may exceed the peak of the window before by this factor, >= 1. */
   readonly growth: number
   /** Length of a window, ms, at least a minute. Windows follow each other from time 0. */
   readonly windowMs: number
@@ -98,7 +98,7 @@ const advanceTo = (state: SlowDownState, atMs: number, windowMs: number): SlowDo
     : { recent, windowIndex, peakTokens, previousPeakTokens }
 }
 
-/** Goes from one expiry or window boundary to the next, because the limit and the use change only then. */
+/** Steps from one expiry or window boundary to the next: only there the limit and the use change. */
 const whenAccepted = (
   from: SlowDownState,
   fromMs: number,

@@ -192,7 +192,7 @@ export const RuleSpec = Schema.Union([
 ])
 export type RuleSpec = typeof RuleSpec.Type
 
-/** Rules that cannot be: the message names each field, the range and the value. */
+/** Rules that cannot exist: the message names each field, the range and the value. */
 export class InvalidRules extends Data.TaggedError('InvalidRules')<{ readonly message: string }> {}
 
 const decodeList = Schema.decodeUnknownSync(Schema.Array(RuleSpec), {
@@ -211,7 +211,7 @@ export const decodeRules = (input: unknown): readonly RuleSpec[] => {
   }
 }
 
-/** A misspelt name would else be answered with every schema of the union. */
+/** Refuses misspelt names early. The union's own error would list every schema. */
 const refuseUnknownNames = (input: unknown): void => {
   if (!Array.isArray(input)) {
     throw new InvalidRules({ message: `rules must be an array of rules, got ${JSON.stringify(input)}` })
@@ -226,7 +226,10 @@ const refuseUnknownNames = (input: unknown): void => {
   }
 }
 
-/** The rule of a spec. `defaultStates` is for specs that do not say; without it each rule has its own. */
+/**
+ * The rule of a spec. `defaultStates` is for specs that state no detail; without it each rule has its own
+ * default.
+ */
 export const makeRule = (spec: RuleSpec, defaultStates?: Statement): LimitRule<unknown> => {
   const options = defaultStates === undefined ? spec : { states: defaultStates, ...spec }
   switch (options.rule) {

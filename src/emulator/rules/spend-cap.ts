@@ -4,7 +4,7 @@ export interface SpendCapState {
   readonly acceptedRequests: number
 }
 
-/** What a spend cap answers: no wait and no change of the request helps. */
+/** The answer of a spend cap: neither a wait nor a changed request helps. */
 export const spendCapRefusal: Refusal = {
   rule: 'spend-cap',
   kind: 'quota-exhausted',
@@ -16,7 +16,7 @@ export const spendCapRefusal: Refusal = {
   permanent: true,
 }
 
-/** A spend cap: refuses everything once so many requests were accepted (default 0: from the start). */
+/** A spend cap: refuses everything after this many accepted requests (default 0: from the start). */
 export const spendCap = (options: {
   readonly afterRequests?: number
   readonly states?: Statement

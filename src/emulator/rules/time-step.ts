@@ -12,9 +12,9 @@ export interface TimeStepState {
 export interface TimeStepOptions {
   /** Ceiling in the first minute of use, input tokens per minute. */
   readonly floorTokensPerMinute: number
-  /** What each minute boundary adds, input tokens per minute. */
+  /** Added to the ceiling at each minute boundary, input tokens per minute. */
   readonly stepTokensPerMinute: number
-  /** What the ceiling never passes, input tokens per minute. */
+  /** Highest value of the ceiling, input tokens per minute. */
   readonly tierTokensPerMinute: number
   /** Whole minutes without an accepted call after which the ceiling is back at the floor, >= 1. */
   readonly idleResetMinutes: number
@@ -22,10 +22,10 @@ export interface TimeStepOptions {
 }
 
 /**
- * An acceleration limit that climbs with time, as in "Your current limit is 58,276 input tokens per
- * minute, and will increase to 68,276 at the next minute boundary". Use is counted per clock minute,
- * so what one minute used does not lower the next. The first accepted call starts the climb; idling
- * ends it. A refused call is no use: it neither starts the climb nor keeps it.
+ * An acceleration limit that climbs with time, as in "Your current limit is 58,276 input tokens per minute,
+ * and will increase to 68,276 at the next minute boundary". Use is counted per clock minute, so the use of
+ * one minute does not lower the next ceiling. The first accepted call starts the climb; idle time ends it. A
+ * refused call does not count as use: it neither starts the climb nor keeps it.
  */
 export const timeStep = (options: TimeStepOptions): LimitRule<TimeStepState> => {
   const states = options.states ?? 'ceiling'
@@ -91,7 +91,7 @@ export const timeStep = (options: TimeStepOptions): LimitRule<TimeStepState> => 
 
 const minuteOf = (atMs: number): number => Math.floor(atMs / minuteMs)
 
-/** Cold, or idle for so many whole minutes that the next accepted call begins a new climb. */
+/** Cold, or idle for so long that the next accepted call begins a new climb. */
 const isReset = (options: TimeStepOptions, state: TimeStepState, minute: number): boolean =>
   state.startedMinute === null || minute - state.usedMinute - 1 >= options.idleResetMinutes
 

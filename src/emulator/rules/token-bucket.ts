@@ -12,7 +12,7 @@ export const chargedAt = ['acceptance', 'completion'] as const
 export const tokenBucket = (options: {
   /** Refill, input tokens per minute. */
   readonly inputTokensPerMinute: number
-  /** Most that one burst can take; default one minute's refill. A larger call is never accepted. */
+  /** Largest burst; default one minute's refill. A larger call is never accepted. */
   readonly burstInputTokens?: number
   /** Default at acceptance. */
   readonly chargedAt?: (typeof chargedAt)[number]

@@ -8,20 +8,20 @@ export interface UseGrowthState {
 }
 
 export interface UseGrowthOptions {
-  /** What is accepted from cold, input tokens per minute. */
+  /** The ceiling from cold, input tokens per minute. */
   readonly floorTokensPerMinute: number
-  /** How much more than the minute before may be used, >= 1. */
+  /** Factor by which use may exceed the minute before, >= 1. */
   readonly growthPerMinute: number
-  /** What the ceiling never passes, input tokens per minute. */
+  /** Highest value of the ceiling, input tokens per minute. */
   readonly tierTokensPerMinute: number
   readonly states?: Statement
 }
 
 /**
- * An acceleration limit that follows use. A call is accepted when the tokens accepted in the last
- * 60 s, with this call, are at most min(tier, max(floor, growth x the 60 s before that)). Silence
- * therefore holds the ceiling at the floor. Whether Anthropic's limit is of this kind is not public;
- * the estimate at the door is what counts, so completions correct nothing.
+ * An acceleration limit that follows use. A call is accepted when the tokens accepted in the last 60 s, with
+ * this call, are at most min(tier, max(floor, growth x the 60 s before that)). Silence therefore keeps the
+ * ceiling at the floor. It is not public whether Anthropic's limit is of this kind. Only the estimate at the
+ * door counts, so completions correct nothing.
  */
 export const useGrowth = (options: UseGrowthOptions): LimitRule<UseGrowthState> => {
   const states = options.states ?? 'none'
@@ -98,7 +98,7 @@ const advance = (state: UseGrowthState, atMs: number): UseGrowthState => {
 const resetAt = (state: UseGrowthState, atMs: number): number =>
   state.recent.sum === 0 ? atMs : state.recent.newestAtMs + minuteMs
 
-/** Goes from one expiry to the next, because the ceiling changes only then; falls with `before` as well as rises. */
+/** Steps from one expiry to the next: the ceiling changes only there. It rises and falls with `before`. */
 const whenAccepted = (
   from: UseGrowthState,
   fromMs: number,

@@ -41,17 +41,17 @@ export const oldestAtMs = (window: TrailingWindow): number | null => {
 
 export interface Expiry {
   readonly window: TrailingWindow
-  /** What left, oldest first. */
+  /** The charges that left, oldest first. */
   readonly expired: Cell | null
 }
 
-/** Drops charges made at or before `cutoffMs`. The same window when nothing leaves. */
+/** Drops charges made at or before `cutoffMs`. Returns the same window when no charge leaves. */
 export const expire = (window: TrailingWindow, cutoffMs: number): Expiry => {
   let front = window.front ?? reversed(window.back)
   const back = window.front === null ? null : window.back
   if (front === null || front.atMs > cutoffMs) {
     if (window.front !== null || front === null) return { window, expired: null }
-    // The reversal is kept, or each look at a window that stays would pay for it again.
+    // The reversed list is kept. Otherwise each look at an unchanged window would reverse it again.
     return { window: { ...window, front, back: null }, expired: null }
   }
   let rest = back

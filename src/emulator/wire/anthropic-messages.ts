@@ -54,7 +54,7 @@ export const anthropicMessages: Dialect = {
     }),
 }
 
-/** What `POST /v1/messages/count_tokens` needs of a body. */
+/** Reads the fields that `POST /v1/messages/count_tokens` needs. */
 export const readCountTokens = (body: JsonObject): WireRequest | InvalidField =>
   readPrompt(body) ?? request(body, false, null)
 
@@ -80,7 +80,7 @@ const readPrompt = (body: JsonObject): InvalidField | null => {
 
 const stopReason = (reply: Reply): string => (reply.truncated ? 'max_tokens' : 'end_turn')
 
-/** The message as a stream begins it: no content, and the one token that real streams count at the start. */
+/** The message at the start of a stream: no content, and the one token that real streams count there. */
 const message = (reply: Reply): JsonObject => ({
   id: `msg_emulator_${reply.dispatch}`,
   type: 'message',

@@ -13,7 +13,7 @@ export const anthropicError = (type: string, message: string, requestId: string)
   request_id: requestId,
 })
 
-/** What surrounds every answer of Anthropic: headers, errors, the model list. */
+/** The headers, errors and model list around every answer of Anthropic. */
 export const anthropicVendor: Vendor = {
   hasKey: (headers) =>
     (typeof headers['x-api-key'] === 'string' && headers['x-api-key'] !== '') ||
@@ -66,7 +66,7 @@ const typeOf = ({ kind }: Refusal): string =>
       ? 'invalid_request_error'
       : 'rate_limit_error'
 
-/** The documented sentences: clients and classifiers read the dimension out of them. */
+/** The documented sentences: clients and classifiers read the dimension from them. */
 const messageOf = (refusal: Refusal, model: string, atMs: number): string => {
   const who = `(org: ${organization}, model: ${model})`
   const exceeds = (limit: string): string =>
@@ -94,7 +94,7 @@ const messageOf = (refusal: Refusal, model: string, atMs: number): string => {
   }
 }
 
-/** The older sentence says that there is a ceiling, the newer one where it is. */
+/** The older sentence says that a ceiling exists; the newer one states its value. */
 const accelerationMessage = (refusal: Refusal, who: string): string => {
   const gradually =
     'Please scale up your input tokens usage more gradually to stay within the acceleration limit.'

@@ -10,11 +10,11 @@ export interface Answer {
   readonly body: JsonObject
 }
 
-/** What the emulator needs to know of a request body. The rest is forgotten. */
+/** The fields of a request body that the emulator uses. The rest is dropped. */
 export interface WireRequest {
   readonly model: string
   readonly stream: boolean
-  /** What the caller allows, tokens; null when it does not say. */
+  /** The caller's limit, tokens; null when the request states none. */
   readonly maxOutputTokens: number | null
   /** Ask for usage at the end of a stream (OpenAI Chat Completions). */
   readonly includeUsage: boolean
@@ -36,12 +36,12 @@ export interface Reply {
   readonly inputTokens: number
   readonly outputTokens: number
   readonly maxOutputTokens: number | null
-  /** The answer ends at the caller's limit, not by itself. */
+  /** The caller's limit ended the answer. */
   readonly truncated: boolean
   readonly includeUsage: boolean
 }
 
-/** What one vendor sends around every answer, whichever endpoint. */
+/** The parts that one vendor sends around every answer, on every endpoint. */
 export interface Vendor {
   /** Whether the request carries a key, any key. */
   hasKey(headers: Readonly<Record<string, unknown>>): boolean
@@ -54,12 +54,12 @@ export interface Vendor {
   badField(invalid: InvalidField, requestId: string): Answer
   tooLarge(requestId: string): Answer
   notFound(path: string, requestId: string): Answer
-  /** The provider's own failure, for an error that was asked to come inside a stream that is none. */
+  /** The provider's own failure, for an in-stream error that was asked for on an answer without a stream. */
   failed(requestId: string): Answer
   models(ids: readonly string[]): JsonObject
 }
 
-/** One endpoint that generates: how it is asked and how it answers. All text, no I/O. */
+/** One endpoint that generates: the form of its requests and answers. All text, no I/O. */
 export interface Dialect {
   readonly vendor: Vendor
   read(body: JsonObject): WireRequest | InvalidField
@@ -71,6 +71,6 @@ export interface Dialect {
   token(reply: Reply, index: number): string
   /** Stream events after the last token. */
   closing(reply: Reply): string
-  /** Stream events of an overload after `sent` tokens: the last thing that the stream says. */
+  /** Stream events of an overload after `sent` tokens. The stream ends with them. */
   brokenOff(reply: Reply, sent: number): string
 }

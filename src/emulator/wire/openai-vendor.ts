@@ -4,7 +4,7 @@ import type { Answer, HeaderFields, JsonObject, Vendor } from './dialect.ts'
 const organization = 'org-emulator'
 const limitsPage = 'Visit https://platform.openai.com/account/rate-limits to learn more.'
 
-/** What an overloaded OpenAI says, whole or inside a stream. */
+/** The error of an overloaded OpenAI, as a whole answer or inside a stream. */
 export const openaiOverloaded = {
   message: 'Our servers are currently overloaded. Please try again later.',
   type: 'service_unavailable_error',
@@ -12,7 +12,7 @@ export const openaiOverloaded = {
   code: 'server_is_overloaded',
 } as const
 
-/** What surrounds every answer of OpenAI: headers, errors, the model list. */
+/** The headers, errors and model list around every answer of OpenAI. */
 export const openaiVendor: Vendor = {
   hasKey: (headers) =>
     typeof headers['authorization'] === 'string' && /^Bearer \S/i.test(headers['authorization']),
@@ -67,7 +67,7 @@ const retryHeaders = (refusal: Refusal): HeaderFields => ({
       }),
 })
 
-/** The documented codes and sentences: clients and classifiers read the dimension out of them. */
+/** The documented codes and sentences: clients and classifiers read the dimension from them. */
 const refusalAnswer = (refusal: Refusal, model: string): Answer => {
   const limited = (type: string, dimension: string): Answer =>
     problem(429, {
@@ -95,7 +95,7 @@ const refusalAnswer = (refusal: Refusal, model: string): Answer => {
     case 'requests-per-day':
       return limited('requests', 'requests per day (RPD)')
     case 'concurrency':
-      // OpenAI documents no such limit; the sentence is that of compatible providers which have one.
+      // OpenAI documents no such limit. The sentence comes from compatible providers that have one.
       return problem(429, {
         message: `Your request reached organization max concurrency: ${refusal.limit}, please try again later.`,
         type: 'rate_limit_reached_error',

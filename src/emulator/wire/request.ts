@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { InvalidField, WireRequest } from './dialect.ts'
 
-/** What a test can ask of one call. */
+/** The faults that a test can ask of one call. */
 export const faults = ['in-stream-error', 'disconnect', 'overloaded', 'spend-cap', 'hang'] as const
 export type Fault = (typeof faults)[number]
 
@@ -16,7 +16,7 @@ export interface Instructions {
   readonly lane: string | null
 }
 
-/** Length of an answer when nobody says, tokens. */
+/** Length of an answer when the request states none, tokens. */
 export const defaultOutputTokens = 64
 
 /** Reads `x-emulator-*`. Input tokens are a quarter of the body's bytes unless stated. */
@@ -42,7 +42,7 @@ export const readInstructions = (
   }
 }
 
-/** How long the answer is, and whether the caller's limit ended it. */
+/** The length of the answer, and whether the caller's limit ended it. */
 export const lengthOf = (
   instructions: Instructions,
   request: WireRequest,
@@ -61,6 +61,6 @@ const countOf = (headers: IncomingHttpHeaders, field: string): number | null | I
   return count ?? { field, message: `must be a whole number in [0, 999999999], got ${String(value)}` }
 }
 
-/** Names go to the log, so they are short and cannot carry a prompt. */
+/** Names go to the log: they are kept short, so that they cannot carry a prompt. */
 const nameOf = (value: string | readonly string[] | undefined): string | null =>
   typeof value === 'string' && /^[\w.:@/-]{1,128}$/.test(value) ? value : null

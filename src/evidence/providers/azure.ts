@@ -33,7 +33,9 @@ const perMinute = (noun: Dimension['noun']): Dimension => {
   return { noun, window: 'minute', limit: null }
 }
 
-/** Azure OpenAI and the gateway in front of it: limits per deployment, hence model scope throughout. */
+/**
+ * Azure OpenAI and the gateway in front of it. Limits are per deployment, so the scope is always the model.
+ */
 export const azure: ProviderReader = {
   family: 'azure',
   recognises: (signal) =>

@@ -4,7 +4,7 @@ import { dimensionFinding } from '../dimension.ts'
 const allocated = /\ballocated quota exceeded\b/i
 
 const read = (signal: Signal): Finding | null => {
-  // Its "allocated quota" is a token rate, even under the code that others keep for an empty account.
+  // Its "allocated quota" is a token rate, even under the code that other providers use for an empty account.
   if (hasCode(signal, /^throttling_allocation_quota$/) || allocated.test(signal.text)) {
     return dimensionFinding({ noun: 'tokens', window: 'minute', limit: null }, 'model', {})
   }

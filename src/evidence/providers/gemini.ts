@@ -13,7 +13,7 @@ import { overload } from '../sentences.ts'
 const googleMark = /\b(?:generativelanguage|aiplatform)\.googleapis\.com\b|\bRESOURCE_EXHAUSTED\b|\bquota_id:/
 /** A money rate over ten minutes; unlike a spend cap it clears by itself. */
 const spendRate = /\bspend(?:ing)? rate limit\b/i
-/** The pool of pay-as-you-go, not a key's own quota. */
+/** The shared pool of pay-as-you-go, not the quota of one key. */
 const sharedPool = /\bresource exhausted\b[.,]\s+please try again/i
 /** An allowance that a client program manages and that comes back at a stated time. */
 const renewedQuota = /\bquota will reset after\b/i
@@ -24,7 +24,7 @@ const read = (signal: Signal): Finding | null => {
   if (hasCode(signal, /^model_capacity_exhausted$/)) return overload(text, 'model')
   const waitMs = textDelayMs(text)
   const violated = violations(signal)
-  // With nothing allocated no wait helps, whatever the retry hints beside it say.
+  // Without any allocation no wait helps, even if the answer also states a retry time.
   if (violated.some(({ limit }) => limit === 0) || /\blimit: ?0(?![\d.])/.test(text)) {
     return { kind: 'quota-exhausted', scope: 'model', retryable: false, facts: { limit: 0 }, waitMs }
   }

@@ -1,7 +1,7 @@
 import type { Finding, ProviderReader, Signal } from '../answer.ts'
 
 const read = (signal: Signal): Finding | null => {
-  // A status of Groq's own: the flex tier gives way to everyone else.
+  // 498 is Groq's own status: the flex tier gives way to all other traffic.
   return signal.status === 498 ? { kind: 'overloaded', scope: 'model', retryable: true } : null
 }
 

@@ -1,7 +1,7 @@
 import type { Finding, ProviderReader, Signal } from '../answer.ts'
 import { dimensionFinding, readNumber } from '../dimension.ts'
 
-/** Every deployment rests after refusals. The wait is the gateway's own and not its provider's. */
+/** Every deployment pauses after refusals. The wait is the gateway's own, not its provider's. */
 const cooldown = /\bno deployments available\b/i
 const keyLimit = /\blimit type: (requests|tokens|max_parallel_requests)\b/i
 
@@ -16,7 +16,7 @@ const read = (signal: Signal): Finding | null => {
     : null
 }
 
-/** An older message lists all counters beside their limits; the one at its limit refused. */
+/** An older message lists all counters beside their limits; the counter at its limit caused the refusal. */
 const crossedCounter = (text: string): string | null => {
   const counters = [
     ['requests', /\bcurrent rpm: (\d{1,15}), rpm limit: (\d{1,15})/],

@@ -4,7 +4,8 @@ import { dimensionFinding, readDimension } from '../dimension.ts'
 const tierCapacity = /\bservice tier capacity exceeded\b/i
 
 const read = (signal: Signal): Finding | null => {
-  // Says `invalid_request_error` at times; the sentence and the code 3505 mean load, not a fault of the request.
+  // The type is sometimes `invalid_request_error`; the sentence and the code 3505 mean load, not a fault of
+  // the request.
   if (hasCode(signal, /^(?:3505|service_tier_capacity_exceeded)$/) || tierCapacity.test(signal.text)) {
     return { kind: 'overloaded', scope: 'model', retryable: true }
   }

@@ -1,7 +1,7 @@
 import type { Finding, ProviderReader, Signal } from '../answer.ts'
 import { dimensionFinding, dimensionOfAbbreviation, readNumber, readTally } from '../dimension.ts'
 
-/** One type for every limit; the word before the colon tells which. */
+/** All limits share one type; the word before the colon names the limit. */
 const ceiling = /\bmax(?:imum)?(?: organization)? (concurrency|[RT]P[MD]): {0,2}(\d[\d,]{0,15})/i
 const measured = /\borganization (?:max )?([RT]P[MD])\b/
 

@@ -14,7 +14,7 @@ const read = (signal: Signal): Finding | null => {
   const dimension = readDimension(signal.text)
   if (dimension === null) return typedFinding(signal)
   const finding = dimensionFinding(dimension, 'model', readTally(signal.text))
-  // Same code and type as a passing refusal, but this request alone is above the limit.
+  // A passing refusal has the same code and type, but this request alone is above the limit.
   return /\brequest too large\b/i.test(signal.text) ? { ...finding, retryable: false } : finding
 }
 
@@ -30,7 +30,9 @@ const typedFinding = (signal: Signal): Finding | null => {
   return dimensionFinding(dimension, shared ? 'credential' : 'model', {})
 }
 
-/** OpenAI, and the many that speak its wire: `type: tokens | requests` beside `code: rate_limit_exceeded`. */
+/**
+ * OpenAI and the many providers with its wire: `type: tokens | requests` beside `code: rate_limit_exceeded`.
+ */
 export const openai: ProviderReader = {
   family: 'openai',
   recognises: (signal) =>

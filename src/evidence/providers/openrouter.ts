@@ -8,7 +8,7 @@ const modelLimit = /\blimit_([rt]p[md])\b/i
 const upstream = /\brate-limited upstream\b/i
 
 const read = (signal: Signal): Finding | null => {
-  // A 402 that clears: the credits are held by calls still running.
+  // This 402 passes: calls that still run hold the credits.
   if (hasCode(signal, /in_flight_budget/))
     return { kind: 'concurrency', scope: 'credential', retryable: true }
   if (hasCode(signal, /^openrouter_\w*(?:credits|key_limit)$/)) {

@@ -1,11 +1,11 @@
-/** Providers whose refusals the shared codes and sentences read already; only what they hold differs. */
+/** Providers whose refusals the shared codes and sentences already read; only their scopes differ. */
 import { hasCode, type ProviderReader } from '../answer.ts'
 
 /** Fireworks: dynamic limits. `x-ratelimit-over-limit: yes` on a served answer is a warning and no refusal. */
 export const fireworks: ProviderReader = {
   family: 'fireworks',
   recognises: (signal) => signal.headers.has('x-ratelimit-over-limit'),
-  // 412: the account is suspended, whichever precondition the body names.
+  // 412: the account is suspended, for any precondition that the body names.
   read: (signal) =>
     signal.status === 412 || hasCode(signal, /^precondition_failed$/)
       ? { kind: 'quota-exhausted', scope: 'credential', retryable: false }

@@ -19,7 +19,7 @@ const read = (signal: Signal): Finding | null => {
     (left, right) => windowOrder.indexOf(right.window) - windowOrder.indexOf(left.window),
   )
   if (binding === undefined) return null
-  // 0/0 is a model that this team has no allocation for.
+  // 0/0 means that this team has no allocation for the model.
   return { kind: kindOf(binding), scope: 'model', retryable: binding.facts.limit !== 0, facts: binding.facts }
 }
 

@@ -14,7 +14,7 @@ export interface ArenaResult {
   readonly scenario: string
   readonly seed: number
   readonly durationMs: number
-  /** What no schedule beats. */
+  /** The bound that no schedule beats. */
   readonly clairvoyant: Bound
   readonly policies: Readonly<Partial<Record<PolicyName, PolicyResult>>>
 }
@@ -23,7 +23,7 @@ export interface ArenaOptions {
   /** Default: all. The oracle and naive retries run in any case: the ratios need them. */
   readonly policies?: ReadonlyArray<PolicyName>
   readonly traces?: Traces
-  /** Told which policy runs, and how much of all the work is done, in [0, 1]. */
+  /** Receives the running policy, and the finished share of all the work, in [0, 1]. */
   readonly progress?: (policy: PolicyName, share: number) => void
 }
 
@@ -41,7 +41,7 @@ export interface ArenaOutcome {
   readonly result: ArenaResult
   /** For the report; only of the policies asked for. */
   readonly runs: ReadonlyMap<PolicyName, Run>
-  /** Of each run, what became of its primaries. */
+  /** The stories of each run's primaries. */
   readonly stories: ReadonlyMap<PolicyName, Stories>
 }
 

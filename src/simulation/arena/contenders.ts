@@ -11,8 +11,8 @@ import { bottleneckPriority, pQueuePriority } from './rivals/priority-queues.ts'
 import { settleAndFlush } from './rivals/settle-and-flush.ts'
 
 /**
- * Our scope actor. It is told what an operator can read on a provider's page, its stated
- * concurrency, and nothing of the rules.
+ * Our scope actor. It knows the facts that an operator can read on a provider's page, such as the stated
+ * concurrency. It does not know the rules.
  */
 export const rightofway =
   (policy: PolicyInput, observe?: LaneObserver): Contender =>
@@ -38,7 +38,7 @@ export const contenders = {
   oracle,
 } as const satisfies Readonly<Record<string, Contender>>
 
-/** The policies of ours, which can be watched. */
+/** Our own policies, which can be observed. */
 export const watched: Readonly<Partial<Record<PolicyName, (observe: LaneObserver) => Contender>>> = {
   rightofway: (observe) => rightofway({}, observe),
   'rightofway-adaptive': (observe) => rightofway(adaptivePolicy, observe),

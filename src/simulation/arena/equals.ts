@@ -1,10 +1,10 @@
-/** Fairness between principals that ask for the same: the strictest question, free of any model of shares. */
+/** Fairness between principals with equal demands: the strictest test, without any model of shares. */
 import { jainIndex } from './jain.ts'
 import type { Run } from './run.ts'
 
 /**
- * The least of Jain's indices over groups of auxiliary principals whose streams are alike but for the
- * name, each counted by its input tokens served within the duration; null where no two are alike.
+ * The smallest of Jain's indices over groups of auxiliary principals whose streams differ only in the name.
+ * Each principal counts by its input tokens served within the duration. Null when no two streams are alike.
  */
 export const jainOfEquals = ({ scenario, records }: Run): number | null => {
   const streams = new Map<string, string[]>()

@@ -1,6 +1,6 @@
 /**
- * The format of a scenario file as a schema: what decodes it, and what the published JSON Schema is
- * made of. `parseScenario` is the judge of what stands in several fields at once.
+ * The format of a scenario file as a schema. The decoder and the published JSON Schema are made from it.
+ * `parseScenario` checks the rules that involve several fields.
  */
 import { Schema } from 'effect'
 import { lanes, priorityClasses } from '../../../machines/index.ts'
@@ -44,7 +44,7 @@ const SizeSchema = Schema.Union([
 ])
 export type Size = typeof SizeSchema.Type
 
-/** The least and the most, both possible. */
+/** The least and the greatest value, both possible. */
 const RangeOf = (bound: Schema.Codec<number>) =>
   Schema.Tuple([bound, bound]).check(
     Schema.makeFilter(([least, most]: readonly [number, number]) =>
@@ -174,7 +174,7 @@ const AnswersSchema = Schema.Struct({
   ),
 })
 
-/** What a provider has beside its rules. */
+/** The fields of a provider other than its rules. */
 export const providerFields = {
   concurrency: Schema.optionalKey(
     Schema.NullOr(integer(1, 65_536)).annotate({
@@ -206,7 +206,7 @@ export const SingleRuleProviders = ruleMembers.map((member) =>
   Schema.Struct({ ...(member.fields as Schema.Struct.Fields), ...providerFields }),
 )
 
-/** What stands beside a list of rules. */
+/** The fields that may stand beside a list of rules. */
 export const besideRules = { states: Schema.optionalKey(States), ...providerFields }
 
 const CompositeProvider = Schema.Struct({ rule: Schema.Array(RuleSpec), ...besideRules })
@@ -226,7 +226,7 @@ export const ScenarioFormat = Schema.Struct({
   provider: Schema.Union([...SingleRuleProviders, CompositeProvider]),
 })
 
-/** The format with the provider left for later: its schema depends on the rule that it names. */
+/** The format without the provider: its schema depends on the rule that it names. */
 export const ScenarioOutline = Schema.Struct({
   ...outline,
   provider: Schema.Record(Schema.String, Schema.Unknown),

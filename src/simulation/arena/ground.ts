@@ -1,4 +1,4 @@
-/** What a policy is given to work with. Only the oracle looks at the rules. */
+/** The inputs of a policy. Only the oracle reads the rules. */
 
 import { priorityRanks } from '../../../machines/index.ts'
 import type { Scheduler, SimulatedCall, World } from '../world.ts'
@@ -14,12 +14,12 @@ export interface Ground {
 /** Makes a policy's scheduler over a ground. */
 export type Contender = (ground: Ground) => Scheduler
 
-/** Calls in flight at most where a policy needs a number and the provider states none. */
+/** The most calls in flight when a policy needs a number and the provider states none. */
 export const defaultCapacity = 32
 
-/** Calls in flight that a policy lets go at most: what the provider states, as an operator would set it. */
+/** The most calls in flight under a policy: the provider's stated number, as an operator would set it. */
 export const capacityOf = ({ provider }: Scenario): number => provider.concurrency ?? defaultCapacity
 
-/** Lower goes first: auxiliaries last, whatever their class. */
+/** Lower goes first: auxiliaries come last, in any class. */
 export const priorityRankOf = (call: SimulatedCall): number =>
   call.lane === 'auxiliary' ? priorityRanks.background_ingestion : priorityRanks[call.priorityClass]

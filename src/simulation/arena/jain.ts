@@ -1,11 +1,13 @@
-/** Fairness between principals in the auxiliary lane: what each got against its max-min fair share. */
+/**
+ * Fairness between principals in the auxiliary lane: each principal's tokens against its max-min fair share.
+ */
 import type { Run } from './run.ts'
 import type { Scenario, Stream } from './scenario.ts'
 import { meanTokens } from './size.ts'
 
 /**
- * Max-min fair shares of `total` between demands: nobody gets more than it asks for, and nobody can
- * get more without taking from one that has less. Shares sum to min(total, sum of demands).
+ * Max-min fair shares of `total` between demands. No share exceeds its demand, and no share can grow without
+ * taking from a smaller one. Shares sum to min(total, sum of demands).
  */
 export const maxMinShares = (total: number, demands: ReadonlyArray<number>): ReadonlyArray<number> => {
   const shares = demands.map(() => 0)
@@ -26,7 +28,7 @@ export const jainIndex = (values: ReadonlyArray<number>): number => {
   return squares === 0 ? 1 : sum ** 2 / (values.length * squares)
 }
 
-/** Tokens that a closed loop asks for when it never waits. */
+/** Tokens that a closed loop asks for if it never waits. */
 const unhinderedTokens = ({ durationMs, provider }: Scenario, stream: Stream): number => {
   if (stream.arrival.kind !== 'closed-loop') return 0
   const { firstTokenMs, perOutputTokenMs } = provider.latency
@@ -35,9 +37,9 @@ const unhinderedTokens = ({ durationMs, provider }: Scenario, stream: Stream): n
 }
 
 /**
- * Jain's index over the principals of the auxiliary lane, each counted as its tokens served divided
- * by its max-min fair share of what the policy served. A principal's demand is what it submitted,
- * or, in a closed loop, what its workers would ask for if they never waited.
+ * Jain's index over the principals of the auxiliary lane. Each counts by its tokens served, divided by its
+ * max-min fair share of all the tokens served. A principal's demand is the tokens that it submitted. In a
+ * closed loop it is the tokens that its workers would ask for if they never waited.
  */
 export const jainOf = ({ scenario, records }: Run): number => {
   const demands = new Map<string, number>()

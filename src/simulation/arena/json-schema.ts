@@ -1,4 +1,4 @@
-/** The scenario format as JSON Schema, for editors and other tools; `parseScenario` is the judge. */
+/** The scenario format as JSON Schema, for editors and other tools; `parseScenario` decides in the end. */
 import { Schema } from 'effect'
 import { ScenarioFormat } from './format.ts'
 

@@ -6,7 +6,7 @@ import { Data } from 'effect'
 import { parseScenario, type Scenario } from './scenario.ts'
 import { readTraces, type Traces } from './trace.ts'
 
-/** A scenario file that is not JSON, or is not there. */
+/** A scenario file that is missing or is not JSON. */
 export class ScenarioUnreadable extends Data.TaggedError('ScenarioUnreadable')<{ readonly message: string }> {
   constructor(path: string, problem: string) {
     super({ message: `scenario file ${path}: ${problem}` })
@@ -19,9 +19,8 @@ export interface Loaded {
 }
 
 /**
- * Reads a scenario and the traces that it names. `tracesDir` is where traces are looked for that do
- * not stand beside the scenario. Throws `ScenarioUnreadable`, `InvalidInput`, `TraceMissing` and
- * `TraceUnreadable`.
+ * Reads a scenario and the traces that it names. A trace that is not beside the scenario is looked for in
+ * `tracesDir`. Throws `ScenarioUnreadable`, `InvalidInput`, `TraceMissing` and `TraceUnreadable`.
  */
 export const loadScenario = (path: string, tracesDir: string | null = null): Loaded => {
   const scenario = parseScenario(readJson(path))

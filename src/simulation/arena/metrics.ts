@@ -1,4 +1,4 @@
-/** What a run amounted to. Calls submitted in the run-off after the duration count for nothing. */
+/** The results of a run. Calls submitted in the run-off after the duration do not count. */
 import type { CallRecord } from '../world.ts'
 import type { Bound } from './clairvoyant/clairvoyant.ts'
 import { jainOfEquals } from './equals.ts'
@@ -8,38 +8,44 @@ import { utilizationOf } from './utilization.ts'
 
 export interface Metrics {
   /**
-   * From submission to acceptance by the provider, ms, over all primaries; percentiles by nearest
-   * rank; null without primaries. A primary that was never accepted, also one whose client gave up,
-   * counts as waiting until the end of the longest possible run-off.
+   * From submission to acceptance by the provider, ms, over all primaries; percentiles by nearest rank; null
+   * without primaries. A primary that was never accepted counts as waiting until the end of the longest
+   * possible run-off, also when its client gave up.
    */
   readonly primaryWaitMs: {
     readonly p50: number | null
     readonly p95: number | null
     readonly max: number | null
   }
-  /** Primaries that were not accepted, whether they still waited or their client had given up. */
+  /** Primaries that were not accepted, whether they still waited or their client gave up. */
   readonly primariesUnserved: number
   /** Input tokens of auxiliaries that were accepted within the duration and not aborted. */
   readonly auxiliaryTokensServed: number
   /**
-   * Longest time from an auxiliary's submission to its acceptance, ms; to the end of the duration for
-   * one that was not accepted by then, also when its client had given up. 0 without auxiliaries.
+   * Longest time from an auxiliary's submission to its acceptance, ms. For a call that was not accepted
+   * by the end of the duration, the time to that end, also when the client gave up. 0 without auxiliaries.
    */
   readonly auxiliaryMaxDeferralMs: number
   /** Dispatches that the provider refused within the duration. */
   readonly refusals: { readonly primary: number; readonly auxiliary: number }
   /** Fairness between principals of the auxiliary lane, in (0, 1]: see `jainOf`. */
   readonly jain: number
-  /** The same between principals that ask for the same, by their tokens alone; null where no two do. */
+  /**
+   * The same index between principals with equal demands, by their tokens alone; null when there are no two
+   * such principals.
+   */
   readonly jainOfEquals: number | null
-  /** All refusals within the duration for each call accepted in it; their number where none was. */
+  /**
+   * All refusals within the duration per call accepted in it; the number of refusals when no call was
+   * accepted.
+   */
   readonly refusalsPerAccepted: number
-  /** Share of what the provider would have taken, in [0, 1]: see `utilizationOf`. */
+  /** The used share of the provider's limits, in [0, 1]: see `utilizationOf`. */
   readonly utilization: number | null
 }
 
 export interface Measured extends Metrics {
-  /** Mean of what `primaryWaitMs` is over, ms; 0 without primaries. For ratios. */
+  /** Mean wait of the primaries in `primaryWaitMs`, ms; 0 without primaries. For ratios. */
   readonly meanPrimaryWaitMs: number
   /** Input tokens accepted within the duration and not aborted, both lanes. */
   readonly acceptedTokens: number
@@ -47,24 +53,24 @@ export interface Measured extends Metrics {
 
 export interface Ratios {
   /**
-   * (mean wait + 1 s) / (the oracle's mean wait + 1 s): the second keeps an oracle that makes nobody
-   * wait from turning a blink into infinity. At most 1.25 and 2 are good.
+   * (mean wait + 1 s) / (the oracle's mean wait + 1 s). Without the added second, an oracle with no waits
+   * would turn a tiny wait into an infinite ratio. Values up to 1.25 and 2 are good.
    */
   readonly primaryWaitVsOracle: number
-  /** The same against the bound that no schedule beats (`clairvoyant.ts`); at least 1. */
+  /** The same ratio against the bound that no schedule beats (`clairvoyant.ts`); at least 1. */
   readonly primaryWaitVsClairvoyant: number
   /** Tokens served / the oracle's; 1 when the oracle served none. */
   readonly auxiliaryTokensVsOracle: number
   /**
-   * Tokens served / what the bound leaves them where all primaries are served; null without a bound.
-   * Above 1 only where primaries went without.
+   * Tokens served / the auxiliary tokens of the bound, in which all primaries are served; null without a
+   * bound. Above 1 only when some primaries were not served.
    */
   readonly auxiliaryTokensVsClairvoyant: number | null
-  /** All refusals / those of naive retries, the latter counted as at least 1. */
+  /** All refusals / the refusals of naive retries, which count as at least 1. */
   readonly refusalsVsNaive: number
 }
 
-/** The smallest value that at least `share` of the values do not exceed; null for none. Sorted ascending. */
+/** The smallest value that is not below `share` of the values; null for no values. Sorted ascending. */
 export const nearestRank = (sorted: ReadonlyArray<number>, share: number): number | null =>
   sorted.length === 0 ? null : sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)]!
 

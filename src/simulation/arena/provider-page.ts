@@ -1,14 +1,16 @@
-/** What an operator can read of a provider's limits on its page, without a single answer from it. */
+/** The limits that an operator can read on a provider's page, without any answer from the provider. */
 import type { Scenario } from './scenario.ts'
 
-/** Limits per minute; null where the page names none. It says nothing of bursts, ramps or windows. */
+/** Limits per minute; null when the page names none. The page states no bursts, ramps or windows. */
 export interface ProviderPage {
   readonly inputTokensPerMinute: number | null
   readonly outputTokensPerMinute: number | null
   readonly requestsPerMinute: number | null
 }
 
-/** The least of the limits that the rules name, per dimension: of a ramp the tier, of a change what held first. */
+/**
+ * The smallest limit that the rules name, per dimension: for a ramp its tier, for changes the first limit.
+ */
 export const pageOf = ({ provider }: Scenario): ProviderPage => {
   const input: number[] = []
   const output: number[] = []

@@ -1,4 +1,4 @@
-/** Which rival ours is to be seen beside. */
+/** Chooses the rival that ours is shown beside. */
 import type { ArenaResult, PolicyResult } from './arena.ts'
 import { type PolicyName, policyNames } from './contenders.ts'
 

@@ -10,21 +10,21 @@ import type { Traces } from './trace.ts'
 import { startTraffic } from './traffic.ts'
 
 const minuteMs = 60_000
-/** Far above every run's dispatches, so that the provider's log forgets nothing. */
+/** Far above every run's dispatches, so that the provider's log drops no entry. */
 const logLimit = 100_000_000
-/** Points in time at which the ceiling is looked at for plots. */
+/** Number of times at which the ceiling is read for plots. */
 const plotPoints = 600
 
 /**
- * How long primaries that still wait at the end may go on waiting, ms: a primary that came a moment
- * before the end is not unserved because the clock stopped. Closed-loop auxiliaries go on meanwhile.
+ * How long primaries that wait at the end may wait on, ms. Without this, a primary that came just before the
+ * end would count as unserved. Closed-loop auxiliaries continue meanwhile.
  */
 export const runOffMs = ({ durationMs }: Scenario): number => Math.min(durationMs, 15 * minuteMs)
 
-/** What the provider had left at one time. */
+/** The provider's remaining room at one time. */
 export interface Room {
   readonly atMs: number
-  /** Input tokens that one call could have had; Infinity when nothing bounds them. */
+  /** Input tokens that one call could have had; Infinity when no rule limits them. */
   readonly roomTokens: number
 }
 
@@ -32,7 +32,7 @@ export interface Run {
   readonly scenario: Scenario
   /** In the order of submission. */
   readonly records: ReadonlyArray<CallRecord>
-  /** What the provider saw, in order. */
+  /** The dispatches that the provider saw, in order. */
   readonly log: ReadonlyArray<LogEntry>
   /** At the last millisecond of each minute. */
   readonly minuteEnds: ReadonlyArray<Room>
@@ -42,7 +42,7 @@ export interface Run {
 
 export interface RunOptions {
   readonly traces?: Traces
-  /** Told how much of the duration has passed, in [0, 1]. */
+  /** Receives the finished share of the duration, in [0, 1]. */
   readonly progress?: (share: number) => void
 }
 
@@ -52,11 +52,11 @@ export const rulesOf = ({ provider }: Scenario): ReadonlyArray<RuleSpec> =>
     ? provider.rules
     : [...provider.rules, { rule: 'concurrency', maxConcurrent: provider.concurrency }]
 
-/** Sequences of the strangers stand apart from those of the traffic. */
+/** The random sequences of the strangers are separate from those of the traffic. */
 const strangerParts = 1_000_000
 
 const strangerPrefix = 'stranger/'
-/** Whether an entry of the log is of a call that no policy sees. */
+/** Whether an entry of the log belongs to a call that no policy sees. */
 export const isStranger = ({ callId }: LogEntry): boolean => callId.startsWith(strangerPrefix)
 
 class StrangersWorld extends World {
@@ -69,7 +69,7 @@ class StrangersWorld extends World {
   }
 }
 
-/** Traffic that no policy sees, on a record of its own: its calls never count. */
+/** Traffic that no policy sees, on a separate record: its calls never count in the results. */
 const startStrangers = (
   scenario: Scenario,
   traces: Traces,
@@ -103,7 +103,7 @@ const providerOf = (scenario: Scenario): Provider =>
     logLimit,
   })
 
-/** Notes what the provider has left, without touching it. */
+/** Records the provider's remaining room, without changing it. */
 const watchRoom = (timeline: Timeline, provider: Provider, durationMs: number) => {
   const rooms: Room[] = []
   const minuteEnds: Room[] = []

@@ -1,6 +1,6 @@
 /**
- * A scenario: a provider with its limits, and the traffic that meets it. Everything that a run
- * depends on is here or in the trace files that it names, so a scenario and its seed are a bug report.
+ * A scenario: a provider with its limits, and the traffic that it gets. Every input of a run is here or in
+ * the trace files that it names, so a scenario and its seed are a bug report.
  */
 import { Schema } from 'effect'
 import { InvalidInput, type Lane, laneOfClass, type PriorityClass } from '../../../machines/index.ts'
@@ -24,12 +24,12 @@ export interface Stream {
   readonly priorityClass: PriorityClass
   readonly principal: string
   readonly arrival: Arrival
-  /** Null when a trace says it. */
+  /** Null when a trace gives it. */
   readonly inputTokens: Size | null
   readonly outputTokens: Size | null
-  /** What its clients believe of input tokens; null for the truth. */
+  /** The clients' estimate of input tokens; null for the truth. */
   readonly estimate: Estimate | null
-  /** How long its clients wait for acceptance, ms; null for without end. */
+  /** How long a client waits for acceptance, ms; null for no limit. */
   readonly deadlineMs: number | null
 }
 
@@ -40,7 +40,7 @@ export interface Scenario {
   readonly description: string
   readonly provider: {
     readonly rules: ReadonlyArray<RuleSpec>
-    /** What refusals state where a rule does not say; null for each rule's own default. */
+    /** The detail of refusals for rules that state none; null for each rule's own default. */
     readonly states: Statement | null
     readonly concurrency: number | null
     readonly latency: Latency
@@ -88,7 +88,7 @@ const withDefaults = (stream: typeof StreamSchema.Type): Stream => {
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** What every kind of provider has, decoded. */
+/** The fields that every kind of provider has, decoded. */
 interface Common {
   readonly concurrency?: number | null
   readonly latency?: Latency
@@ -123,7 +123,7 @@ const parseSingle = (provider: Fields): Parsed => {
   return [decoded, [decodeRule(index, providerField, rule)]]
 }
 
-/** A list of rules; a mere name among them has its parameters beside the list. */
+/** Reads a list of rules. A rule given only by name has its parameters beside the list. */
 const parseComposite = (list: ReadonlyArray<unknown>, beside: Fields): Parsed => {
   if (list.length === 0) {
     throw new InvalidInput([{ field: `${providerField}.rule`, expected: 'at least one rule', got: '[]' }])

@@ -21,13 +21,13 @@ export const drawTokens = (size: Size, random: () => number): number => {
   return Math.max(1, Math.min(most, Math.round(medianOf(first) * Math.exp(sigma * normal))))
 }
 
-/** The most that is drawn, tokens. */
+/** The largest possible draw, tokens. */
 export const largestTokens = (size: Size): number => {
   if (typeof size === 'number') return size
   return size.uniform !== undefined ? size.uniform[1] : (size.lognormal![2] ?? defaultMostTokens)
 }
 
-/** What a draw is on average, tokens; without regard to the most that is drawn. */
+/** The mean of a draw, tokens, ignoring the largest possible draw. */
 export const meanTokens = (size: Size): number => {
   if (typeof size === 'number') return size
   if (size.uniform !== undefined) return (size.uniform[0] + size.uniform[1]) / 2
@@ -35,7 +35,7 @@ export const meanTokens = (size: Size): number => {
   return medianOf(first) * Math.exp(sigma ** 2 / 2)
 }
 
-/** A random sequence of its own for each part of a scenario: what one policy does never shifts what another draws. */
+/** A separate random sequence for each part of a scenario: one policy's draws never shift another's. */
 export const sequenceOf = (seed: number, ...parts: ReadonlyArray<number>): (() => number) => {
   let mixed = seed % 0x1_0000_0000
   for (const part of parts) {

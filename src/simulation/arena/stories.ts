@@ -1,4 +1,4 @@
-/** What became of each primary under a policy of ours, in the words of `explain`. */
+/** The story of each primary under one of our policies, in the words of `explain`. */
 
 import type { LogEntry } from '../../emulator/index.ts'
 import { decisionLines, eventLine } from '../../host/explain-words.ts'
@@ -9,7 +9,7 @@ export type Stories = ReadonlyMap<string, ReadonlyArray<string>>
 
 const mostLines = 60
 
-/** Collects the stories of primaries from what the scope actor is told and decides. */
+/** Collects the stories of primaries from the events and decisions of the scope actor. */
 export class StoryTeller {
   readonly #stories = new Map<string, string[]>()
 
@@ -34,7 +34,7 @@ export class StoryTeller {
   }
 }
 
-/** What the provider saw of each primary: the story under policies that decide in silence. */
+/** The provider's view of each primary: the story under policies that record no decisions. */
 export const storiesOfLog = (log: ReadonlyArray<LogEntry>): Stories => {
   const stories = new Map<string, string[]>()
   for (const { at, kind, callId, lane, refusalKind } of log) {

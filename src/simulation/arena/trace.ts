@@ -13,7 +13,7 @@ export interface TraceRow {
   readonly outputTokens: number
 }
 
-/** A trace that a scenario names is not there: say where the folder is, or leave the scenario out. */
+/** A trace that a scenario names is missing: name its folder, or leave the scenario out. */
 export class TraceMissing extends Data.TaggedError('TraceMissing')<{ readonly message: string }> {
   constructor(file: string, looked: ReadonlyArray<string>) {
     super({
@@ -22,7 +22,7 @@ export class TraceMissing extends Data.TaggedError('TraceMissing')<{ readonly me
   }
 }
 
-/** A trace that cannot be read as one: which line, and what stands there. */
+/** A trace that cannot be read: names the line and its content. */
 export class TraceUnreadable extends Data.TaggedError('TraceUnreadable')<{ readonly message: string }> {
   constructor(path: string, line: number, got: string) {
     super({

@@ -1,6 +1,6 @@
 /**
- * The clients of a scenario. What they ask for depends on the scenario and its seed alone: the
- * n-th call of a worker has the same size under every policy, however late it comes.
+ * The clients of a scenario. Their calls depend on the scenario and its seed alone: the n-th call of a worker
+ * has the same size under every policy, however late it comes.
  */
 import type { Timeline } from '../timeline.ts'
 import type { SimulatedCall } from '../world.ts'
@@ -9,16 +9,15 @@ import type { Scenario, Stream } from './scenario.ts'
 import { drawTokens, sequenceOf } from './size.ts'
 import { rowsOf, type Traces } from './trace.ts'
 
-/** Hands a call over; `ended` is told once, with whether the client gave up. */
+/** Submits a call. `ended` is called once, and tells whether the client gave up. */
 export type Submit = (call: SimulatedCall, ended: (failed: boolean) => void) => void
 
-/** A worker whose call failed thinks this long before it goes on, ms: nobody loops on an error without a pause. */
+/** How long a worker waits after a failed call, ms: no client loops on an error without a pause. */
 export const pauseAfterFailureMs = 1_000
 
 /**
- * Starts every client. Calls that come by the clock stop at the scenario's duration; auxiliary
- * workers in a closed loop go on until nobody runs the timeline, so that primaries that still wait
- * then meet the same traffic.
+ * Starts every client. Calls that come by the clock stop at the scenario's duration. Auxiliary workers in a
+ * closed loop continue until the timeline stops, so that primaries that still wait meet the same traffic.
  */
 export const startTraffic = (
   scenario: Scenario,
@@ -48,7 +47,7 @@ export const startTraffic = (
 interface Sizes {
   readonly inputTokens: number
   readonly outputTokens: number
-  /** How many times the truth the client believes. */
+  /** The client's estimate, as a multiple of the truth. */
   readonly believed: number
 }
 
@@ -96,7 +95,7 @@ const startWorker = ({ scenario, stream, index, worker, timeline, submit }: Work
     if (stream.lane === 'primary' && atMs >= scenario.durationMs) return
     const call = callOf(stream, `${index}/${worker}/${made++}`, drawSizes(stream, random))
     submit(call, (failed) => {
-      // At least a millisecond between two calls, or calls that take no time would stop it.
+      // At least a millisecond between two calls: calls that take no time would stop the timeline.
       const pauseMs = failed ? pauseAfterFailureMs : timeline.now() > atMs ? 0 : 1
       timeline.after(pauseMs, next)
     })
@@ -106,7 +105,10 @@ const startWorker = ({ scenario, stream, index, worker, timeline, submit }: Work
 
 type TurnsArrival = Extract<Arrival, { readonly kind: 'turns' }>
 
-/** Rounds of one turn follow each other: an answer, a tool that runs, the next call with what came of it. */
+/**
+ * The rounds of one turn follow each other: an answer, a tool that runs, the next call with the tool's
+ * result.
+ */
 const startTurns = (
   { scenario, stream, index, timeline, submit }: Omit<Worker, 'worker'>,
   { perMinute, rounds, toolMs, growthTokens = 0 }: TurnsArrival,
@@ -182,7 +184,7 @@ const timesOf = (
 
 type OnOffArrival = Extract<Arrival, { readonly kind: 'on-off' }>
 
-/** Chance runs only while it is on, so times of the on periods are laid end to end. */
+/** The arrival process runs only in the on periods, so these periods are laid end to end. */
 const onOffTimes = (
   durationMs: number,
   { perMinute, onMs, offMs, startMs = 0 }: OnOffArrival,

@@ -1,4 +1,4 @@
-/** How much of what the provider would have taken was used. */
+/** The used share of the provider's limits. */
 
 import { type Run, rulesOf } from './run.ts'
 import type { Scenario } from './scenario.ts'
@@ -14,12 +14,12 @@ const tokenRules: ReadonlySet<string> = new Set([
 ])
 
 /**
- * In [0, 1]; null when nothing bounds what could be used.
+ * In [0, 1]; null when no rule limits the use.
  *
- * With a rule on input tokens per minute: at the end of each minute, the tokens accepted in it
- * against those and what one more call could still have had then. Else, with a bound on calls at
- * once: mean calls in flight against the bound. Else, with a bound on output tokens or on requests per
- * minute: what was produced or accepted against it.
+ * With a rule on input tokens per minute: at the end of each minute, the tokens accepted in it, divided by
+ * these plus the tokens that one more call could still have had. Else, with a bound on calls at once: mean
+ * calls in flight against the bound. Else, with a bound on output tokens or on requests per minute: the
+ * tokens produced or the requests accepted against it.
  */
 export const utilizationOf = (run: Run): number | null => {
   const rules = rulesOf(run.scenario)

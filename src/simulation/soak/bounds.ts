@@ -1,6 +1,6 @@
 /**
- * I5 and I6 as numbers, where they are numbers: in a scope whose provider refuses nothing. Time
- * counts only while the scope itself, and not the want of a place, keeps a call from going.
+ * I5 and I6 as numbers, in a scope whose provider refuses no call. Time counts only while the scope itself
+ * delays a call, and not while the call lacks a place.
  */
 import { HashMap } from 'effect'
 import { reserveOf, type ScopeContext, worstCaseWaitMs } from '../../../machines/index.ts'
@@ -8,19 +8,19 @@ import { endingOf } from '../../../machines/scheduling/lifecycle.ts'
 import type { Record } from '../../host/recovery.ts'
 import { InvariantBroken } from '../witness.ts'
 
-/** Kept by primaries, or by auxiliaries in their way, ms in all since the start. */
+/** Total delay by primaries, or by auxiliaries in their way, ms since the start. */
 interface Kept {
   auxiliaries: number
   primaries: number
 }
 
 interface Entered {
-  /** What the sum stood at when the call took its place. */
+  /** The sum at the time when the call took its place. */
   readonly sinceMs: number
   readonly boundMs: number
 }
 
-/** Two events of one wake-up may fall a moment apart. */
+/** Two events of one wake-up may differ by a moment. */
 const slackMs = 5
 
 export class Bounds {
@@ -30,7 +30,7 @@ export class Bounds {
 
   /** Throws `InvariantBroken`. */
   observe({ event, decisions }: Record, before: ScopeContext, after: ScopeContext): void {
-    // While its host was down nobody could keep, or release, anything.
+    // While the host was down no call could be delayed or released.
     if (event.type === 'host.recovered') this.#waiting.clear()
     else this.#pass(before, after.at - before.at)
     this.#holdAll(before)
@@ -41,7 +41,7 @@ export class Bounds {
     if (event.type === 'policy.changed') this.#waiting.clear()
     for (const { callId, verdict, reason } of decisions) {
       if (verdict !== 'defer') this.#waiting.delete(callId)
-      // Whoever takes its place again stands before others who did not see it.
+      // A preempted call takes its place again, ahead of calls that were counted without it.
       else if (reason === 'preempted') this.#waiting.clear()
     }
     this.#enter(after)
@@ -70,7 +70,7 @@ export class Bounds {
     }
   }
 
-  /** Calls that stand in their queues and are not known yet. */
+  /** Adds the calls that stand in their queues and are not known yet. */
   #enter({ waiting, policy }: ScopeContext): void {
     for (const { call, seq, waitsFor, unclaimedUntilMs } of HashMap.values(waiting)) {
       if (this.#waiting.has(call.id) || waitsFor.length > 0 || unclaimedUntilMs !== null) continue
@@ -88,14 +88,14 @@ export class Bounds {
         })
         this.#waiting.set(call.id, { sinceMs: this.#kept.auxiliaries, boundMs })
       } else if (ahead.length === 0) {
-        // One fairness quantum may come before it, after which auxiliaries are in its way once more.
+        // One fairness quantum may come before the primary; after it, auxiliaries are in its way again.
         const boundMs = 2 * (policy.patienceMs + policy.graceMs)
         this.#waiting.set(call.id, { sinceMs: this.#kept.primaries, boundMs })
       }
     }
   }
 
-  /** With nobody in its way a primary goes with the very event that submits it. */
+  /** A primary that no auxiliary delays is granted by the event that submits it. */
   #admittedAtOnce(id: string, { event, decisions }: Record, before: ScopeContext): void {
     if (event.type !== 'call.submitted' || event.call.lane !== 'primary') return
     const { counts, waiting, inFlight, policy } = before

@@ -1,4 +1,6 @@
-/** A client in a closed loop: it asks for one call after another, and comes back for its call after a restart. */
+/**
+ * A client in a closed loop: it asks for one call after another, and asks for its call again after a restart.
+ */
 import { Preempted } from '../../host/errors.ts'
 import type { LaneScope } from '../../host/host.ts'
 import type { Permit } from '../../host/permit.ts'
@@ -10,24 +12,24 @@ import type { Life, Machine } from './machine.ts'
 import type { ClientPlan } from './plan.ts'
 import type { Upstream } from './upstream.ts'
 
-/** What a client has to do with. */
+/** The surroundings of a client. */
 export interface ClientPorts {
   readonly machine: Machine
   readonly ledger: Ledger
   readonly upstream: Upstream
-  /** The scope in the process that runs now; null while none does. */
+  /** The scope in the running process; null while there is no process. */
   readonly scope: () => { readonly scope: LaneScope; readonly life: Life } | null
-  /** Ids that others of the same scope wait for now. */
+  /** Ids of calls that other calls of the same scope wait for now. */
   readonly pending: Set<string>
 }
 
 interface Pending {
   readonly request: CallRequest & { readonly id: string; readonly inputTokens: number }
   readonly outputTokens: number
-  /** Gives up after this long, ms; null when it is patient. */
+  /** The client gives up after this time, ms; null when it is patient. */
   readonly abortsAfterMs: number | null
   readonly nests: boolean
-  /** It has given up already. */
+  /** The client has already given up. */
   aborted: boolean
 }
 
@@ -52,7 +54,7 @@ export class Client {
     return this.#finished
   }
 
-  /** A new process runs: whoever still wants an answer asks again under the same id. */
+  /** A new process runs: a client that still wants an answer asks again under the same id. */
   resume(): void {
     if (this.#pending === null) return
     if (this.#pending.aborted && this.#draw.odds(0.5)) return this.#over('aborted')
@@ -155,7 +157,7 @@ export class Client {
     if (nests && life.alive) {
       const child = { id: `${id}.${permit.attempt}`, inputTokens: 10, lane: this.plan.lane }
       const send = (inner: Permit) => upstream.send({ ...child, outputTokens: 5 }, inner, life)
-      // What becomes of it is its own business.
+      // The child's outcome does not matter here.
       await scope.run(child, send).catch(() => {})
     }
     return upstream.send({ id, lane: this.plan.lane, inputTokens, outputTokens }, permit, life)

@@ -1,6 +1,9 @@
 import { seededRandom } from '../random.ts'
 
-/** Draws values from a seed. Each part of a simulation has one of its own, so that no part can shift another's. */
+/**
+ * Draws values from a seed. Each part of a simulation has its own sequence, so that no part can shift
+ * another's.
+ */
 export interface Draw {
   /** In [0, 1). */
   readonly chance: () => number

@@ -1,6 +1,6 @@
 /**
- * The provider's side of I8: no dispatch without a durable record of it, and none of a call that
- * was dispatched before unless its refusal or preemption was durable first.
+ * The provider's side of I8: every dispatch has a durable record. A call that was dispatched before is
+ * dispatched again only after its refusal or preemption was durable.
  */
 import type { Decision, ScopeEvent } from '../../../machines/index.ts'
 import type { StoredEntry } from '../../journal/journal.ts'
@@ -9,11 +9,11 @@ import { InvariantBroken } from '../witness.ts'
 interface Standing {
   /** Dispatches that are recorded. */
   sent: number
-  /** Refusals and preemptions that are recorded, each of which allows one more. */
+  /** Recorded refusals and preemptions; each allows one more dispatch. */
   returned: number
   /** Dispatches that the provider saw. */
   seen: number
-  /** Recorded as dispatched, and not as ended or returned. */
+  /** The call is recorded as dispatched, and not as ended or returned. */
   under: boolean
 }
 
@@ -34,7 +34,7 @@ export class Judge {
     const dispatchesAgain = this.#dispatchesAgain.get(scope) === true
     for (const { callId, verdict, dispatched = false } of decisions) {
       const standing = this.#standing(scope, callId)
-      // A call that was under way goes back to its place, which may come up in the same breath.
+      // A running call goes back to its place, and the same event may grant it again.
       const settled = event.type === 'call.settled' && event.callId === callId
       const recovered = event.type === 'host.recovered' && dispatchesAgain
       const returns = (verdict === 'defer' || verdict === 'release') && (settled || recovered)
@@ -52,7 +52,7 @@ export class Judge {
     standing.under = true
   }
 
-  /** The provider sees a dispatch. */
+  /** The provider gets a dispatch. */
   dispatched(scope: string, callId: string): void {
     const standing = this.#standing(scope, callId)
     if (standing.sent <= standing.seen) {

@@ -1,6 +1,6 @@
 /**
- * Keeps its own copy of everything that was ever journaled, and holds each entry to the invariants
- * the moment it is written. A shadow of every scope is rebuilt from nothing but these entries.
+ * Keeps a copy of every journaled entry, and checks each entry against the invariants when it is written. A
+ * shadow of every scope is rebuilt from these entries alone.
  */
 import { createHash, type Hash } from 'node:crypto'
 import { defaultPolicy, type ScopeContext } from '../../../machines/index.ts'
@@ -12,7 +12,7 @@ import { InvariantBroken, Witness } from '../witness.ts'
 import { Bounds } from './bounds.ts'
 import { Judge } from './judge.ts'
 
-/** Stands in every key, prompt, completion and error that the simulation makes up (I10). */
+/** Part of every key, prompt, completion and error that the simulation makes up (I10). */
 export const secret = 'S3CR3T'
 
 class Shadow {
@@ -50,7 +50,7 @@ export class Ledger {
   #shadows = new Map<string, Shadow>()
   #durable = 0
   #broken: unknown = null
-  /** Everything ever written, lost entries too. */
+  /** Number of all written entries, lost ones included. */
   written = 0
 
   /** `calm` names the scopes whose bounds on waiting are numbers. */
@@ -71,12 +71,12 @@ export class Ledger {
     return this.#entries.at(-1)?.at ?? 0
   }
 
-  /** The first thing that did not hold. What throws inside the host would only stop its scope. */
+  /** The first broken invariant. An error inside the host would only stop its scope. */
   get broken(): unknown {
     return this.#broken
   }
 
-  /** Does `check`; what it throws is kept, and thrown on. */
+  /** Runs `check`. Its error is kept and thrown on. */
   hold<A>(check: () => A): A {
     try {
       return check()
@@ -86,7 +86,7 @@ export class Ledger {
     }
   }
 
-  /** As `hold`, for those who have nobody to throw at. */
+  /** Like `hold`, for callers that must not throw. */
   note(check: () => void): void {
     try {
       check()
@@ -103,7 +103,7 @@ export class Ledger {
     this.hold(() => this.#append(entry))
   }
 
-  /** The provider sees a dispatch. */
+  /** The provider gets a dispatch. */
   dispatched(scope: string, callId: string): void {
     this.hold(() => this.#judge.dispatched(scope, callId))
   }
@@ -131,7 +131,7 @@ export class Ledger {
     this.#durable = Math.max(this.#durable, through)
   }
 
-  /** What a crash leaves: everything through `through`. Shadows begin again from that alone. */
+  /** The entries after a crash: all up to `through`. Shadows begin again from these alone. */
   crashed(through: number): void {
     this.synced(through)
     const kept = this.#entries.slice(0, through)
@@ -164,7 +164,7 @@ export class Ledger {
     return live
   }
 
-  /** I7: what runs equals what the journal says, byte for byte. */
+  /** I7: the running scopes equal the journal's scopes, byte for byte. */
   agreesWith(runners: Iterable<ScopeRunner>): void {
     for (const { name, context } of runners) {
       const shadow = this.#shadows.get(name)
@@ -185,17 +185,17 @@ export class Ledger {
     })
   }
 
-  /** Every call that was ever asked for has ended. */
+  /** Checks that every submitted call has ended. */
   finish(): void {
     for (const { witness } of this.#shadows.values()) witness.finish()
   }
 
-  /** Adds a line to what the hash of a run is made of. */
+  /** Adds a line to the hash of the run. */
   trace(line: string): void {
     this.#trace.update(line).update('\n')
   }
 
-  /** Of everything that happened. */
+  /** The hash of all events of the run. */
   get hash(): string {
     return this.#trace.copy().digest('hex').slice(0, 16)
   }

@@ -5,13 +5,13 @@ import { type JournalHistory, type MemoryJournal, openMemoryJournal } from '../.
 import { Timeline } from '../timeline.ts'
 import type { Ledger } from './ledger.ts'
 
-/** Where every simulation begins, epoch milliseconds. */
+/** The start of every simulation, epoch milliseconds. */
 export const startMs = 1_700_000_000_000
 
-/** One process. Dead, it does and hears nothing more, though its promises may still run. */
+/** One process. After its death it does and receives nothing, though its promises may still run. */
 export class Life {
   alive = true
-  /** Entries, or acknowledgements, until it dies in the middle of one. */
+  /** Entries, or acknowledgements, until the process dies in the middle of one. */
   dyingIn: { readonly within: 'append' | 'durable'; left: number } | null = null
   readonly died: () => void
 
@@ -19,7 +19,7 @@ export class Life {
     this.died = died
   }
 
-  /** Counts towards its death; true when this was it. */
+  /** Counts one step towards the death; true when this step was the last. */
   diesNow(within: 'append' | 'durable'): boolean {
     if (!this.alive || this.dyingIn?.within !== within) return false
     this.dyingIn.left -= 1
@@ -46,17 +46,17 @@ export class Machine {
     this.#keepEntries = keepEntries
   }
 
-  /** What the machine's clock shows. */
+  /** The time on the machine's clock. */
   now(): number {
     return Math.floor(this.timeline.now()) + this.#offsetMs
   }
 
-  /** Calls `fn` in so many milliseconds, on a whole one: only acknowledgements come between them. */
+  /** Calls `fn` in `ms` milliseconds, on a whole one: only acknowledgements come between whole ones. */
   after(ms: number, fn: () => void): void {
     this.timeline.at(Math.ceil(this.timeline.now()) + ms, fn)
   }
 
-  /** The clock is set; a machine that sleeps sees the same. */
+  /** Sets the clock. A machine that sleeps sees the same jump. */
   jump(byMs: number): void {
     this.#offsetMs += byMs
   }
@@ -102,12 +102,12 @@ export class Machine {
     }
   }
 
-  /** EIO: what the journal was given since the last sync is not durable, and nothing more will be. */
+  /** EIO: entries since the last sync are not durable, and no later entry will be. */
   failDisk(): void {
     this.#disk?.fail('commit', new Error('EIO: i/o error'))
   }
 
-  /** The process is gone. Of what was not synced, the first `extra` entries had reached the disk. */
+  /** Ends the process. The first `extra` of the entries that were not synced had reached the disk. */
   crash(extra: number): void {
     const survivors = this.#disk?.survivors() ?? this.#history
     const through = Math.min(this.#ledger.last, this.#ledger.durable + extra)
@@ -118,7 +118,7 @@ export class Machine {
     this.#disk = null
   }
 
-  /** Between two milliseconds, so that its order with everything else is the same whoever else writes. */
+  /** A time between two milliseconds, so that a sync keeps its order for any number of writers. */
   #nextSyncMs(): number {
     const fromMs = Math.max(this.timeline.now(), this.#slowUntilMs)
     return (Math.floor((fromMs - 0.5) / this.#syncEveryMs) + 1) * this.#syncEveryMs + 0.5

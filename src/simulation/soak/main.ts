@@ -1,6 +1,6 @@
 /**
- * `npm run simulate:soak -- --seeds 10000`: simulates so many seeds and stops at the first that
- * breaks an invariant. `--seed 42` replays one and prints its hash; `--from 5000` begins there.
+ * `npm run simulate:soak -- --seeds 10000` simulates that many seeds and stops at the first that breaks an
+ * invariant. `--seed 42` replays one and prints its hash; `--from 5000` begins there.
  */
 import { parseArgs } from 'node:util'
 import { replayCommand, soakSeed } from './seed.ts'

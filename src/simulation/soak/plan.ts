@@ -1,4 +1,4 @@
-/** What one seed stands for: scopes, their providers and clients, and the faults that befall them. Plain data. */
+/** The plan of one seed: its scopes, with their providers and clients, and its faults. Plain data. */
 import type { Lane, PolicyInput, PriorityClass } from '../../../machines/index.ts'
 import type { Latency } from '../../emulator/provider.ts'
 import type { RuleSpec } from '../../emulator/rules/spec.ts'
@@ -14,9 +14,9 @@ export interface ClientPlan {
   /** Longest pause between two of its calls, ms. */
   readonly thinkMs: number
   readonly largestInputTokens: number
-  /** Takes permits itself, and says itself when it sends. */
+  /** The client takes permits itself and reports its dispatches itself. */
   readonly admits: boolean
-  /** Seldom comes back for its call after a restart. */
+  /** The client seldom asks for its call again after a restart. */
   readonly forgetful: boolean
 }
 
@@ -25,9 +25,9 @@ export interface ScopePlan {
   readonly policy: PolicyInput
   readonly rules: ReadonlyArray<RuleSpec>
   readonly latency: Latency
-  /** Dispatches that an overloaded provider refuses, [0, 1]. */
+  /** Share of dispatches that an overloaded provider refuses, [0, 1]. */
   readonly overloads: number
-  /** Dispatches whose connection breaks, [0, 1]. */
+  /** Share of dispatches whose connection breaks, [0, 1]. */
   readonly disconnects: number
   readonly clients: ReadonlyArray<ClientPlan>
   /** No provider limit, overload, quota or foreground: the bounds on waiting are numbers then. */
@@ -36,7 +36,7 @@ export interface ScopePlan {
 
 /** Times are milliseconds from the start. */
 export type FaultPlan =
-  /** The process dies: at once, or in the middle of the so-manieth entry or acknowledgement from then on. */
+  /** The process dies: at once, or in the middle of a later entry or acknowledgement, given by its number. */
   | {
       readonly kind: 'kill'
       readonly atMs: number
@@ -58,11 +58,11 @@ export interface Plan {
   /** The disk acknowledges at multiples of this. */
   readonly syncEveryMs: number
   readonly keepEntries: number
-  /** Nothing but the disk is shared between scopes, so each must decide as if it were alone. */
+  /** Scopes share only the disk, so each must decide as if it were alone. */
   readonly isolated: boolean
 }
 
-/** Faults fall within this; what is under way is then left to end. */
+/** All faults fall within this time; afterwards the calls under way can end. */
 export const faultyMs = 240_000
 
 export const planOf = (seed: number): Plan => {
@@ -131,10 +131,11 @@ const policyOf = (draw: Draw, calm: boolean): PolicyInput => ({
   strategy: draw.of(['quiet', 'holdSteady', 'stepUp', 'backfill', 'adaptive']),
   hold: draw.of(['whileWaiting', 'untilAccepted', 'untilSettled']),
   toleratedInFlight: draw.of([0, 0, 1]),
-  // In a calm scope a turn holds any call: else the bound on waiting depends on the sizes of the calls.
+  // In a calm scope a turn fits any call. Otherwise the bound on waiting would depend on the sizes of the
+  // calls.
   quantumTokens: calm ? 64_000 : draw.of([1, 30_000, 64_000]),
   drainIntervalMs: draw.of([0, 1_000]),
-  // Shorter than patience and grace, several quanta may come before one primary.
+  // With a deferral shorter than patience plus grace, several quanta may come before one primary.
   maxDeferralMs: calm ? 60_000 : draw.of([1_000, 10_000, 60_000]),
   lingerMs: draw.of([0, 5_000]),
   maxAttempts: draw.of([2, 60]),
@@ -171,7 +172,7 @@ const faultsOf = (
   const faults = Array.from({ length: draw.whole(0, 5) }, () =>
     faultOf(draw, draw.of(kinds), draw.whole(0, faultyMs)),
   )
-  // Scopes share the machine's clock and the process; what they may not share shows without them.
+  // All scopes share the machine's clock and the process, so isolated scopes get no faults of these.
   const spared: ReadonlyArray<FaultPlan['kind']> = isolated ? ['jump', 'close'] : calm ? ['jump'] : []
   return faults
     .filter(({ kind }) => !spared.includes(kind))

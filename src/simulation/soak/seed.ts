@@ -1,9 +1,12 @@
-/** What is done with one seed. */
+/** The run of one seed. */
 import { InvariantBroken } from '../witness.ts'
 import { planOf } from './plan.ts'
 import { Soak, type SoakResult } from './soak.ts'
 
-/** Runs the seed's simulation, and where its scopes share nothing but the disk, each of them alone. Rejects with what did not hold. */
+/**
+ * Runs the seed's simulation. When its scopes share only the disk, also runs each of them alone. Rejects with
+ * the broken invariant.
+ */
 export const soakSeed = async (seed: number): Promise<SoakResult> => {
   const plan = planOf(seed)
   const together = await new Soak(plan).run()
@@ -17,7 +20,7 @@ export const soakSeed = async (seed: number): Promise<SoakResult> => {
 const same = (together: SoakResult, alone: SoakResult): void => {
   for (const [scope, records] of alone.records) {
     const beside = together.records.get(scope) ?? []
-    // One of the runs may have ended sooner: it is over when nothing is left to do in any of its scopes.
+    // One of the runs may have ended sooner: a run ends when none of its scopes has work left.
     const common = Math.min(records.length, beside.length)
     const at = records.findIndex((record, index) => index < common && record !== beside[index])
     if (at === -1) continue

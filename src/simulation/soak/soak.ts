@@ -1,6 +1,6 @@
 /**
- * Deterministic simulation: the real host, its actors, permits and fibers, on virtual time, over a
- * disk that forgets and a provider that refuses. One seed, one history; every step is checked.
+ * Deterministic simulation: the real host, its actors, permits and fibers, on virtual time, over a disk that
+ * loses writes and a provider that refuses. One seed gives one history; every step is checked.
  */
 
 import { HashMap } from 'effect'
@@ -29,12 +29,12 @@ export interface SoakResult {
   readonly records: ReadonlyMap<string, ReadonlyArray<string>>
 }
 
-/** Lets every promise go as far as it can without time passing. */
+/** Lets every promise run as far as it can without time passing. */
 const turn = async (): Promise<void> => {
   for (let turns = 0; turns < 2; turns += 1) await new Promise<void>((resolve) => setImmediate(resolve))
 }
 
-/** How long after the last fault everything must be over, ms. */
+/** The longest time from the last fault to the end of all calls, ms. */
 const patienceMs = 2 * 86_400_000
 /** Share of steps at which the whole snapshots are compared. */
 const snapshotOdds = 0.02
@@ -56,7 +56,7 @@ export class Soak {
   #host: LaneHost | null = null
   #restarts = 0
 
-  /** `only` leaves the other scopes of the plan out. */
+  /** With `only`, the other scopes of the plan are left out. */
   constructor(plan: Plan, only: number | null = null) {
     this.#plan = plan
     const scopes = plan.scopes.filter((_, index) => only === null || index === only)
@@ -73,7 +73,7 @@ export class Soak {
       if (!scope.calm) this.#operate(name, drawFrom(plan.seed, name))
   }
 
-  /** Runs until everything is over. Rejects with `InvariantBroken`. */
+  /** Runs until all calls have ended. Rejects with `InvariantBroken`. */
   async run(): Promise<SoakResult> {
     this.#boot()
     await turn()
@@ -144,16 +144,17 @@ export class Soak {
     )
   }
 
-  /** The process is gone. The machine stays, and starts another one after a while. */
+  /** The process has died. The machine stays, and starts another process after a while. */
   #died(orderly = false): void {
     const draw = drawFrom(this.#plan.seed, `death ${this.#restarts}`)
-    // Which entries came first says something of every scope, so where each must be alone none is left over.
+    // The number of entries that survive depends on all scopes, so isolated scopes lose all that were not
+    // synced.
     const extra = orderly || this.#plan.isolated ? 0 : draw.of([0, 0, 0, 1, 2, 5])
     this.#life.alive = false
     this.#host = null
     for (const { upstream } of this.#parts) upstream.lost(this.#life)
     this.#restarts += 1
-    // What the dying code still does is done before its disk is looked at.
+    // The dying code finishes its step before its disk is read.
     this.#machine.after(0, () => this.#machine.crash(extra))
     this.#machine.after(draw.of([1, 50, 5_000]), () => this.#boot())
   }
@@ -186,7 +187,7 @@ export class Soak {
     }
   }
 
-  /** Somebody at the controls, now and then. */
+  /** An operator acts at random times. */
   #operate(name: string, draw: Draw): void {
     this.#machine.after(draw.whole(1_000, 40_000), () => {
       if (this.#machine.timeline.now() > startMs + faultyMs) {
@@ -221,7 +222,7 @@ export class Soak {
       const { status, error } = actor.getSnapshot() as { readonly status: string; readonly error?: unknown }
       if (status === 'error') throw error
     }
-    // Cheap checks are made with every entry; whole snapshots are compared now and then.
+    // Cheap checks run with every entry; whole snapshots are compared at random steps.
     if (this.#kernel()?.failure === null && this.#draw.odds(snapshotOdds)) {
       this.#ledger.agreesWith(this.#runners())
     }
@@ -245,7 +246,7 @@ export class Soak {
   }
 }
 
-/** I8: right after a start nobody holds a permit, and every waiting call waits for its owner. */
+/** I8: right after a start no permit is held, and every waiting call waits for its owner. */
 const ownerless = ({ scope, inFlight, waiting }: ScopeContext): void => {
   const owned = [...HashMap.values(waiting)].find(({ unclaimedUntilMs }) => unclaimedUntilMs === null)
   if (HashMap.isEmpty(inFlight) && owned === undefined) return

@@ -21,7 +21,7 @@ interface Flight {
   readonly stop: () => void
 }
 
-/** What a broken connection looks like to a client. */
+/** A broken connection as a client sees it. */
 const disconnected = (): Error =>
   Object.assign(new Error(`read ECONNRESET ${secret}`), { code: 'ECONNRESET' })
 
@@ -46,7 +46,7 @@ export class Upstream {
   /** Sends a call under `permit`. Resolves and rejects as the official SDK would. */
   send(asked: Asked, permit: Permit, life: Life): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      // A process that is gone sends nothing.
+      // A dead process sends nothing.
       if (!life.alive) return
       const { timeline } = this.#machine
       this.#ledger.dispatched(this.#scope, asked.id)
@@ -63,7 +63,7 @@ export class Upstream {
     })
   }
 
-  /** The connections of a process that died: some break at once, some go on to their end unheard. */
+  /** The connections of a process that died: some break at once, some run to their end without a reader. */
   lost(life: Life): void {
     for (const flight of [...this.#flights]) if (flight.life === life && this.#draw.odds(0.5)) flight.stop()
   }
@@ -111,7 +111,7 @@ export class Upstream {
     })
   }
 
-  /** Most holders stop when they are asked to; some take their time, a few never do. */
+  /** Most holders stop when they are asked to; some are slow, a few never stop. */
   #obey(permit: Permit, stop: () => void): void {
     const stubborn = this.#draw.odds(0.05)
     const delayMs = this.#draw.of([0, 0, 10, 3_000])

@@ -1,4 +1,4 @@
-/** Refusals in made-up numbers and names, one per shape that matters, with what each must be read as. */
+/** Refusals in made-up numbers and names, one per relevant shape, with the evidence that each must give. */
 import type { EvidenceFacts, EvidenceKind, EvidenceScope } from '../../../machines/model/evidence.ts'
 import type { ProviderAnswer } from '../../../src/evidence/index.ts'
 
@@ -14,7 +14,7 @@ export interface EvidenceCase extends ProviderAnswer {
 export type Reading = readonly [EvidenceKind, EvidenceScope, boolean, number | null, EvidenceFacts?]
 type Answer = Partial<Omit<ProviderAnswer, 'provider' | 'status'>>
 
-/** `anthropic 429` and the body first, since that is what a reader compares. */
+/** `anthropic 429` and the body come first, because a reader compares these. */
 export const given = (says: string, from: string, answer: Answer, reading: Reading): EvidenceCase => {
   const [provider = '', status = '0'] = from.split(' ')
   const [kind, scope, retryable, retryAfterMs, facts] = reading

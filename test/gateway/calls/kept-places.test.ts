@@ -1,4 +1,4 @@
-/** A client that goes away while its call waits, and what becomes of the place that it leaves. */
+/** A client goes away while its call waits: the fate of the place that it leaves. */
 
 import Anthropic from '@anthropic-ai/sdk'
 import { describe, expect, it, vi } from 'vitest'

@@ -1,4 +1,6 @@
-/** Requests that look like one whose place is kept and are not, or that have a deadline of their own. */
+/**
+ * Requests that resemble one whose place is kept but differ from it, or that have a deadline of their own.
+ */
 import { describe, expect, it, vi } from 'vitest'
 import { keptMs } from '../../../src/gateway/calls/kept-places.ts'
 import { type Headers, idle, one, type Rest, retry, said, saying, startQueue } from '../queue.ts'

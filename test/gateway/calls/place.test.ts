@@ -46,7 +46,7 @@ it("is nobody's when an auxiliary is preempted and its client goes before it hea
   await settle()
   expect(granted).toHaveLength(1)
   expect(scope.status.auxiliary).toMatchObject({ waiting: 0, inFlight: 0 })
-  // The next primary waits for nobody.
+  // The next primary does not wait.
   expect(await scope.run({ lane: 'primary' }, () => 'at once')).toBe('at once')
   await host.close()
 })

@@ -1,4 +1,4 @@
-/** What happens to a call that has no answer yet: it waits, is withdrawn, makes way, or runs out of time. */
+/** A call without an answer: it waits, is withdrawn, makes way, or runs out of time. */
 import { describe, expect, it, vi } from 'vitest'
 import { ManualClock, type ScopeStatus } from '../../../src/index.ts'
 import { answerJson, answerStatus, event, overloaded, post, startSetting, startUpstream } from '../setting.ts'

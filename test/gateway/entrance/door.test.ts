@@ -1,4 +1,4 @@
-/** What the gateway says by itself: routes, refusals, status; and what it never says. */
+/** The gateway's own answers: routes, refusals, status; and the texts that it never sends. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { request as httpRequest } from 'node:http'
 import { tmpdir } from 'node:os'

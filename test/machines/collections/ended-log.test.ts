@@ -1,4 +1,4 @@
-/** What a scope remembers of calls that have ended: an old version never sees what came later. */
+/** A scope's memory of ended calls: an old version never sees later additions. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {

@@ -63,7 +63,7 @@ describe('a ring', () => {
     expect([HashMap.size(gone.places), HashMap.size(behind.places), behind.order.size]).toEqual([1, 0, 0])
   })
 
-  it('is what a list would be, whatever was done to it; the ring before stays as it was', () => {
+  it('equals a list after any changes; the ring before them stays unchanged', () => {
     const steps = fc.array(
       fc.record({ act: fc.constantFrom('push', 'pop', 'rotate', 'leave', 'write'), at: fc.nat(9) }),
       {

@@ -1,4 +1,7 @@
-/** What a primary waits for inherits its right of way; calls made inside calls borrow their places. Nobody waits for a waiter. */
+/**
+ * A call that a primary waits for inherits its right of way; calls made inside calls borrow their places. No
+ * cycle of waiting calls.
+ */
 
 import { HashMap } from 'effect'
 import fc from 'fast-check'
@@ -326,7 +329,7 @@ describe('a call made inside a call', () => {
   })
 })
 
-describe('whatever depends on whatever', () => {
+describe('for any dependencies between calls', () => {
   const anyCall = fc.record({
     primary: fc.boolean(),
     needs: fc.array(fc.nat({ max: 12 }), { maxLength: 3 }),

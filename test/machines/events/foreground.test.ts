@@ -18,14 +18,14 @@ describe('while foreground work runs elsewhere', () => {
     expect(foreground().primary('p', { priorityClass })).toEqual(['admit p: primary'])
   })
 
-  it('what runs already goes on', () => {
+  it('a running call goes on', () => {
     const story = new Story({ ...poolPolicy, capacity: 4, reserve: 0 })
     story.auxiliary('a')
     expect(story.tell({ type: 'foreground.changed', active: true })).toEqual([])
     expect(story.running).toEqual(['a'])
   })
 
-  it('what is promoted goes on: somebody waits for it', () => {
+  it('a promoted call goes on: a primary waits for it', () => {
     const story = foreground()
     story.auxiliary('a')
     expect(story.tell({ type: 'call.promoted', callId: 'a' })).toEqual(['release a: dependency'])

@@ -1,4 +1,4 @@
-/** What a restart finds: what waited waits, what was sent is unknown, what has an owner goes on. */
+/** A restart: waiting calls wait, sent calls have an unknown outcome, calls with an owner continue. */
 import { describe, expect, it } from 'vitest'
 import { refusalOf, Story } from '../story.ts'
 
@@ -21,7 +21,7 @@ const recovered = (policy = {}): Story => {
 }
 
 describe('after a restart', () => {
-  it('what was not sent returns to its place, what was sent is unknown and never sent again', () => {
+  it('an unsent call returns to its place, a sent call is unknown and never sent again', () => {
     expect(recovered().decided).toEqual([
       'reject dispatched: outcome-unknown',
       'reject accepted: outcome-unknown',
@@ -29,7 +29,7 @@ describe('after a restart', () => {
     ])
   })
 
-  it('what waits keeps its place, and waits for its owner', () => {
+  it('a waiting call keeps its place, and waits for its owner', () => {
     const story = recovered()
     expect(story.waiting).toEqual(['admitted', 'waiting'])
     expect(story.running).toEqual([])

@@ -1,4 +1,6 @@
-/** What an answer does: to counters, to the budget, to the wait of the scope and to the pace of a class. */
+/**
+ * The effects of an answer: on counters, on the budget, on the wait of the scope and on the pace of a class.
+ */
 import { HashMap } from 'effect'
 import { describe, expect, it } from 'vitest'
 import { defaultPolicy, type EvidenceKind, type Outcome } from '../../../machines/index.ts'

@@ -1,4 +1,4 @@
-/** A call comes, comes again, names others, or goes: what is kept of it and what is not. */
+/** A call comes, comes again, names other calls, or goes: the parts that the scope keeps and drops. */
 import { HashMap } from 'effect'
 import { describe, expect, it } from 'vitest'
 import type { Ending } from '../../../machines/collections/ended-log.ts'
@@ -108,7 +108,7 @@ describe('a call that is asked for again while it waits', () => {
 })
 
 describe('a call that names others', () => {
-  it('keeps nobody expected who has ended', () => {
+  it('keeps no ended call among the expected ones', () => {
     const lanes = story()
     lanes.auxiliary('a')
     lanes.settle('a')
@@ -271,7 +271,7 @@ describe('a call that returns', () => {
     expect(lanes.running).toEqual(['p'])
   })
 
-  it('tells that it was refused, whatever keeps it now', () => {
+  it('tells that it was refused, for any reason that delays it now', () => {
     const lanes = story({ pacingBaseMs: 1_000, pacingMaxMs: 1_000 })
     lanes.auxiliary('a')
     lanes.pass(5)

@@ -1,4 +1,4 @@
-/** Budgets by arithmetic: what a call takes, what comes back, and when the next one fits. */
+/** Budgets by arithmetic: the charge of a call, the corrections, and the time at which the next call fits. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {

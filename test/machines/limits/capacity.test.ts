@@ -1,4 +1,4 @@
-/** Places: what primaries keep, what is halved after them, and what happens when their number changes. */
+/** Places: those kept for primaries, those halved after a primary, and changes of their number. */
 import { describe, expect, it } from 'vitest'
 import { type EvidenceKind, parsePolicy, poolPolicy } from '../../../machines/index.ts'
 import { capacityOf, grown, type LearnedCapacity, shrunk } from '../../../machines/limits/capacity.ts'
@@ -51,7 +51,7 @@ describe('the squeeze after a primary was admitted', () => {
     expect(story.pass(1)).toHaveLength(4)
   })
 
-  it('takes nothing from who runs already', () => {
+  it('takes nothing from running calls', () => {
     const story = new Story({ ...poolPolicy, capacity: 8, reserve: 1, squeezeMs: 30_000 })
     flood(story, 7)
     story.primary('p')

@@ -49,7 +49,7 @@ export const waitUnder = (scenario: Scenario, contender: Contender) => {
   return { waitMs: primaryWaitMs.max!, isServed: primariesUnserved === 0 }
 }
 
-/** Our scope under `policy`, with everything that was decided of the primary, as `verdict reason`. */
+/** Our scope under `policy`, with every decision about the primary, as `verdict reason`. */
 export const runUnder = (scenario: Scenario, policy: PolicyInput) => {
   const decided: string[] = []
   const observed = rightofway(policy, (_, decisions) => {

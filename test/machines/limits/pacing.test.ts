@@ -177,7 +177,7 @@ describe('the backoff', () => {
     expect(paceAllows(pace, atMs)).toBe(may)
   })
 
-  it('counts who is out, and never fewer than nobody', () => {
+  it('counts the calls that are out, and never fewer than 0', () => {
     expect(counted(counted(open, 1), -1)).toEqual(open)
     expect(counted(open, -1).out).toBe(0)
   })

@@ -1,4 +1,4 @@
-/** What is kept of the limits of a server that sheds: bounded, in one order, and no more than a restart needs. */
+/** The stored limits of a server that sheds: bounded, in one order, and no more than a restart needs. */
 import { HashMap } from 'effect'
 import { describe, expect, it } from 'vitest'
 import {
@@ -22,7 +22,7 @@ describe('what is kept of the limits', () => {
     expect([...HashMap.entries(state.byPrincipal)]).toEqual([['b', 1]])
   })
 
-  it('is written with the buckets that are not full, in one order whoever came first', () => {
+  it('is written with the buckets that are not full, in one order for any order of arrival', () => {
     const fullAtMs = [
       [`${ingest} a`, 1_000 / 64],
       [`${ingest} b`, 1_000 / 64],
@@ -39,7 +39,7 @@ describe('what is kept of the limits', () => {
     }
   })
 
-  it('comes back with those who live, of whom the exempt count nothing', () => {
+  it('comes back with the live calls, of which exempt ones do not count', () => {
     const [a, b] = [callOf(ingest, 'a'), callOf(ingest, 'b')]
     const state = exempted(stateOf(['a', 0]), b)
     const written = encodeQos(state, 0)
@@ -63,7 +63,7 @@ describe('what is kept of the limits', () => {
     expect([HashMap.size(alone.fullAtMs), alone.sweepAbove]).toEqual([1, 1_024])
   })
 
-  it('no bucket of a principal that went away is kept: ten thousand who pass by are forgotten', () => {
+  it('no bucket of a principal that went away is kept: ten thousand short visitors are forgotten', () => {
     let state = emptyQos
     let most = 0
     for (let index = 0; index < 10_000; index += 1) {

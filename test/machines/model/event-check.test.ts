@@ -1,4 +1,4 @@
-/** The door of a scope: what is no well-formed fact is refused by field, before it touches what the scope knows. */
+/** The door of a scope: a malformed event is refused by field, before it changes the scope. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -145,7 +145,7 @@ describe('an event is refused', () => {
     expect(before).toEqual(contextFrom('test'))
   })
 
-  it('whatever one of its fields is instead of a value', () => {
+  it('with any wrong value in one of its fields', () => {
     const junk = fc.constantFrom(Number.NaN, Number.NEGATIVE_INFINITY, -0.5, Symbol.iterator, [], () => 1)
     fc.assert(
       fc.property(fc.constantFrom(...facts), fc.nat(), junk, (fact, pick, value) => {

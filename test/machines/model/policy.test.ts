@@ -1,4 +1,7 @@
-/** Every field of a policy refuses what it cannot mean, and says which, what is allowed and what it got. */
+/**
+ * Every field of a policy refuses values without a meaning. The error names the field, the allowed range and
+ * the value.
+ */
 import { describe, expect, it } from 'vitest'
 import {
   adaptivePolicy,
@@ -15,7 +18,7 @@ const month = 30 * 24 * 60 * 60_000
 const duration = `an integer in [0, ${month}]`
 const safe = Number.MAX_SAFE_INTEGER
 
-/** Field, a bad value, what the message says is allowed. */
+/** Field, a bad value, the allowed values in the message. */
 const faults: ReadonlyArray<readonly [string, unknown, string]> = [
   ['capacity', 0, 'an integer in [1, 65536]'],
   ['capacity', 1.5, 'int'],

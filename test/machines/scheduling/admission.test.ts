@@ -1,4 +1,4 @@
-/** Who goes, as what, and what a grant changes for those who wait. */
+/** Which calls are granted, for which reason, and the effect of a grant on the waiting calls. */
 import { HashMap } from 'effect'
 import { describe, expect, it } from 'vitest'
 import { refusalOf, Story } from '../story.ts'
@@ -32,7 +32,7 @@ describe('a grant', () => {
     expect(lanes.context.counters).toMatchObject({ granted: 3, dependencyGrants: 2 })
   })
 
-  it('leaves the reason of who waits as it was told', () => {
+  it('leaves the reason of a waiting call unchanged', () => {
     const lanes = story()
     lanes.auxiliary('a')
     expect(lanes.auxiliary('w')).toEqual(['defer w: capacity-full'])
@@ -101,7 +101,7 @@ describe('a call inside another', () => {
 })
 
 describe('quanta', () => {
-  it('go to who has waited longest, each after a primary, as soon as that has ended', () => {
+  it('go to the principal that has waited longest, each after a primary, as soon as that has ended', () => {
     const lanes = story({ maxDeferralMs: 10_000, quantumTokens: 1_000 })
     lanes.primary('p0')
     for (const id of ['a0', 'a1', 'b0']) lanes.auxiliary(id, { principal: id.charAt(0), inputTokens: 10 })

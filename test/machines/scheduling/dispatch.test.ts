@@ -40,7 +40,7 @@ describe('a call whose owner sends at once', () => {
     expect(restarted(story).decided).toEqual(['reject sends: outcome-unknown'])
   })
 
-  it('that waits through a restart is sent by whoever asks for it then, as they say', () => {
+  it("that waits through a restart is sent by the owner that asks for it then, in that owner's way", () => {
     const story = new Story({ capacity: 1, reserve: 0 })
     ask(story, 'running')
     ask(story, 'waiting')

@@ -1,4 +1,4 @@
-/** Who goes next: shares by weight, measured against max-min fairness. */
+/** The next call: shares by weight, measured against max-min fairness. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { PolicyInput } from '../../../machines/index.ts'
@@ -22,7 +22,7 @@ const served = (
 ): Map<string, number> => {
   const weights = Object.fromEntries(principals.map(({ name, weight }) => [name, weight]))
   const story = new Story({ capacity: 1, quantumTokens, weights, ...policy })
-  // The place is taken while they come, so that who came first has no start on the others.
+  // The place is taken while they come, so that the first to come gets no lead.
   story.submit({ id: 'door', principal: 'door' })
   for (const { name, calls } of principals) {
     for (const [index, inputTokens] of calls.entries())
@@ -41,7 +41,7 @@ const served = (
   return tokens
 }
 
-/** Max-min fair shares of `total`, by weight: nobody gets more than it asks for, the rest is shared again. */
+/** Max-min fair shares of `total`, by weight: no share exceeds its demand, and the rest is shared again. */
 const maxMin = (principals: ReadonlyArray<Principal>, total: number): Map<string, number> => {
   const shares = new Map<string, number>()
   let open = principals.map((one) => ({ ...one, demand: one.calls.reduce((sum, tokens) => sum + tokens, 0) }))
@@ -197,8 +197,8 @@ describe('against the max-min oracle', () => {
         )
         if (hungry.length < 2) return
         const perWeight = hungry.map(({ name, weight }) => (tokens.get(name) as number) / weight)
-        // Deficit round robin: after m turns one has had m quanta less what its deficit holds, which
-        // is less than a call; the turn that is being taken is the one that others have not had.
+        // Deficit round robin: after m turns a principal has had m quanta minus its deficit, which is less
+        // than a call. Only the present turn can be one that the others have not had.
         const least = Math.min(...hungry.map(({ weight }) => weight))
         const spread = quantumTokens + largestOf(principals) / least
         expect(Math.max(...perWeight) - Math.min(...perWeight)).toBeLessThanOrEqual(spread)

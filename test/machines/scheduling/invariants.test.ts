@@ -1,4 +1,7 @@
-/** A scope that finds one of its own rules broken stops, and says which, where, at what, and what it found. */
+/**
+ * A scope that finds one of its own rules broken stops. The error names the rule, the scope, the event and
+ * the fault.
+ */
 import { HashMap } from 'effect'
 import { describe, expect, it } from 'vitest'
 import { emptyRing, push } from '../../../machines/collections/ring.ts'

@@ -1,4 +1,7 @@
-/** A shared server under a flood: who a person waits for is let in at once, and what nobody waits for is shed. */
+/**
+ * A shared server under a flood: calls that a person waits for are let in at once, and background calls are
+ * shed.
+ */
 import { describe, expect, it } from 'vitest'
 import type { PriorityClass } from '../../../machines/index.ts'
 import { poolPolicy } from '../../../machines/model/policy.ts'

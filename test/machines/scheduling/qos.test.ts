@@ -1,4 +1,4 @@
-/** What a shared server sheds: whom, why, and when to come back. */
+/** Shedding on a shared server: which calls, for which reason, and when to come back. */
 import { HashMap } from 'effect'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -257,7 +257,7 @@ describe('without limits', () => {
     expect(story.context.qos).toBeNull()
   })
 
-  it('that are given later count who lives already', () => {
+  it('that are given later count the calls that are live already', () => {
     const story = new Story({ ...poolPolicy, capacity: 8, reserve: 0 })
     for (const id of ['a1', 'a2']) ask(story, id, ingest, 'a')
     ask(story, 'inner', ingest, 'a', { parentId: 'a1' })
@@ -295,7 +295,7 @@ describe('a restart', () => {
 })
 
 describe('whatever is asked', () => {
-  it('who is counted is who lives, and no class is let in at its ceiling', () => {
+  it('the counted calls are the live calls, and no class is let in at its ceiling', () => {
     const move = fc.record({
       priorityClass: fc.constantFrom(...classes),
       principal: fc.constantFrom('a', 'b', 'c', 'd', 'e'),

@@ -1,4 +1,6 @@
-/** The bound on what primaries may keep from background work: a number from the policy, reached and never passed. */
+/**
+ * The bound on delays of background work by primaries: a number from the policy, reached and never exceeded.
+ */
 
 import { HashMap } from 'effect'
 import fc from 'fast-check'
@@ -19,7 +21,7 @@ const policy = {
 
 const month = 30 * 24 * 60 * 60_000
 
-/** A scope whose gate a primary holds for as long as it is wanted. */
+/** A scope whose gate a primary keeps closed for as long as the test needs. */
 const busy = (over = {}): Story => {
   const story = new Story({ ...policy, ...over })
   story.primary('p')
@@ -197,7 +199,7 @@ describe('primaries that never stop coming', () => {
           const story = busy({ hold: hold as never, capacity: 64 })
           const ends: Array<{ id: string; atMs: number }> = []
           const submitted = new Map<string, number>()
-          /** The bound of each call as it stood when it came, and grew with who came later. */
+          /** The bound of each call at its arrival, raised by later arrivals. */
           const calls = new Map<string, { principal: string; ahead: number }>()
           const check = () => {
             const principals = HashMap.size(story.context.principals)

@@ -1,4 +1,4 @@
-/** Whose turn it is, step by step: deficits, ends of turns, refunds, and who is passed over. */
+/** The order of turns, step by step: deficits, ends of turns, refunds, and principals that are skipped. */
 import { HashMap } from 'effect'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -94,7 +94,7 @@ describe('turns', () => {
     expect(order(backlog(calls, policy), ids.length)).toEqual(ids)
   })
 
-  it('come to nobody when nobody waits, or all who do are at their quota', () => {
+  it('come to no principal when none waits, or all that wait are at their quota', () => {
     expect(nextAuxiliary(backlog({}))).toBeNull()
     const draft = backlog({ a: [1, 1], b: [1] }, { principalQuota: 1 })
     expect(order(draft, 3)).toEqual(['a0', 'b0', null])
@@ -102,7 +102,7 @@ describe('turns', () => {
     expect(order(draft, 1)).toEqual(['a1'])
   })
 
-  it('pass over who is out, who keeps the turn', () => {
+  it('skip a principal whose calls may not go, and it keeps its turn', () => {
     const draft = backlog({ a: [100], b: [100], c: [100] })
     expect(nextAuxiliary(draft, ({ call }) => call.principal === 'a')?.call.id).toBe('b0')
     expect(nextAuxiliary(draft, () => true)).toBeNull()
@@ -148,7 +148,7 @@ describe('turns', () => {
 })
 
 describe('the front of the ring', () => {
-  it('is who came first, then who was served least recently', () => {
+  it('is the principal that came first, then the one served least recently', () => {
     const draft = backlog({ a: [100, 100], b: [100, 100] })
     expect(ringFront(draft)?.call.id).toBe('a0')
     order(draft, 1)
@@ -264,7 +264,7 @@ describe('a principal', () => {
   })
 })
 
-describe('who goes past a head that does not fit', () => {
+describe('calls that pass a head that does not fit', () => {
   const fits = ({ call }: Waiting): boolean => call.inputTokens < 80
 
   it.each<[string, Record<string, number[]>, PolicyInput, string | null]>([

@@ -1,4 +1,4 @@
-/** Who goes first of those that wait, where calls are shed and where they are not. */
+/** The first of the waiting calls, in scopes that shed and in scopes that do not. */
 import { describe, expect, it } from 'vitest'
 import { toArray } from '../../../machines/collections/queue.ts'
 import type { PolicyInput, PriorityClass } from '../../../machines/index.ts'
@@ -141,7 +141,7 @@ describe('the order in which calls that wait go', () => {
     }
   })
 
-  it('has no place for who went away, and one for who came again', () => {
+  it('has no place for a call that went away, and one for a call that came again', () => {
     const story = heldBack({})
     hold(story)
     const at = (id: string, deadlineMs: number) =>

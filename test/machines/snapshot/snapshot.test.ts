@@ -1,4 +1,4 @@
-/** The codec of a scope: plain JSON, equal for equal scopes, and closed to what it does not know. */
+/** The codec of a scope: plain JSON, equal for equal scopes, and strict about unknown values. */
 import { HashMap, Schema } from 'effect'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -83,7 +83,7 @@ describe('a snapshot', () => {
     expect(JSON.stringify(encodeScope(other.context))).toBe(JSON.stringify(encodeScope(one.context)))
   })
 
-  it('leaves out only what follows from the rest: counts and dependents are the same in who is restored', () => {
+  it('leaves out only parts that follow from the rest: counts and dependents are the same in a restored scope', () => {
     const aux = fc.constantFrom('a', 'b', 'c')
     const primary = fc.constantFrom('p', 'q', 'r')
     const move = fc.oneof(
@@ -221,7 +221,10 @@ describe('a snapshot', () => {
   })
 })
 
-/** What a snapshot leaves out because it follows from the calls, without the places of calls that are gone. */
+/**
+ * The parts that a snapshot leaves out because they follow from the calls, without the places of calls that
+ * are gone.
+ */
 const derived = (context: ScopeContext) => {
   const { waiting, inFlight } = context
   const stands = ({ id, seq }: { id: string; seq: number }): boolean => {
@@ -235,7 +238,7 @@ const derived = (context: ScopeContext) => {
   const once = <T extends { seq: number }>(places: ReadonlyArray<T>): T[] => [
     ...new Map(places.map((place) => [place.seq, place])).values(),
   ]
-  // Calls that were granted in one moment time out in one moment, in whatever order.
+  // Calls that were granted in one moment time out in one moment, in any order.
   const byGrant = <T extends { seq: number; grantedAt: number }>(places: ReadonlyArray<T>): T[] =>
     places.toSorted((one, other) => one.grantedAt - other.grantedAt || one.seq - other.seq)
   const due = (heap: Heap | null, counts: (callId: string, at: number) => boolean): string[] => {

@@ -248,7 +248,7 @@ describe('XState\u2019s pure functions', () => {
 })
 
 describe('an inspector', () => {
-  /** What it is shown, without the names that differ between two actors. */
+  /** The messages to the inspector, without the names that differ between two actors. */
   const shownBy = (logic: typeof providerScope | typeof scopeChart) => {
     const shown: unknown[] = []
     const inspect = (message: InspectionEvent & { readonly _transitions?: ReadonlyArray<object> }) => {

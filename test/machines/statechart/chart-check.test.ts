@@ -1,4 +1,7 @@
-/** What XState can do and the walk cannot is refused when the walk is made, by node and feature, never ignored. */
+/**
+ * XState features that the walker lacks are refused when the walker is made, by node and feature, never
+ * ignored.
+ */
 import { describe, expect, it } from 'vitest'
 import { createActor, createMachine, emit, fromPromise, not } from 'xstate'
 import { scopeChart } from '../../../machines/index.ts'

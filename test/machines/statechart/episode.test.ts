@@ -1,4 +1,4 @@
-/** What an episode amounted to: from the first primary until the scope has settled. */
+/** The summary of an episode: from the first primary until the scope has settled. */
 import { describe, expect, it } from 'vitest'
 import { refusalOf, Story } from '../story.ts'
 

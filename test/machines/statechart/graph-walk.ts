@@ -1,4 +1,4 @@
-/** Walks every path of the statechart over a small world of calls, and notes what it went through. */
+/** Walks every path of the statechart over a small world of calls, and records the covered parts. */
 import { HashMap } from 'effect'
 import type { SnapshotFrom } from 'xstate'
 import { getShortestPaths } from 'xstate/graph'
@@ -62,7 +62,7 @@ export const guardsOf = (root: StateDefinition): ReadonlySet<string> => {
   return new Set(guards.filter((name) => name !== 'unguarded'))
 }
 
-/** What a walk went through. */
+/** The parts that a walk covered. */
 export interface Covered {
   /** Ids of states in which an event ended. */
   readonly states: Set<string>
@@ -86,7 +86,7 @@ export const nothingCovered = (): Covered => ({
   longest: 0,
 })
 
-/** What of `root` was not gone through. */
+/** The parts of `root` that were not covered. */
 export const uncovered = (root: StateDefinition, covered: Covered): ReadonlyArray<string> => [
   ...statesOf(root)
     .map(({ id }) => id)
@@ -115,7 +115,7 @@ const watchGuards = (covered: Covered): (() => void) => {
 
 type Transition = typeof providerScope.transition
 
-/** All that a snapshot says: its state, what it knows, and what was decided. */
+/** The whole content of a snapshot: its state, its context, and its decisions. */
 export const said = ({ value, context: { scope } }: Snapshot): string =>
   JSON.stringify([value, encodeScope(scope), scope.decisions, scope.summary])
 

@@ -1,4 +1,6 @@
-/** Paths through the whole statechart: a new state, transition or guard that no path goes through fails here, by name. */
+/**
+ * Paths through the whole statechart: a new state, transition or guard without a path fails here, by name.
+ */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createMachine } from 'xstate'
 import { scopeChart } from '../../../machines/index.ts'

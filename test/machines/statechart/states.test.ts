@@ -1,4 +1,4 @@
-/** The five states as a host sees them: how long each lasts, and what ends it. */
+/** The five states as a host sees them: how long each lasts, and which event ends it. */
 import { describe, expect, it } from 'vitest'
 import type { PolicyInput, ScopeState } from '../../../machines/index.ts'
 import { refusalOf, Story } from '../story.ts'

@@ -3,7 +3,7 @@ import type { Inspection } from '../net/inspection.ts'
 
 export const InspectionContext = createContext<Inspection | null>(null)
 
-/** What the page knows; the component is drawn again when that changes. */
+/** The page's inspection; a change draws the component again. */
 export const useInspection = (): Inspection => {
   const inspection = use(InspectionContext)
   if (inspection === null) throw new Error('used outside the page')

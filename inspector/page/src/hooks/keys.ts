@@ -2,7 +2,7 @@ import { useEffect } from 'react'
 import { views } from '../model/place.ts'
 import type { Inspection } from '../net/inspection.ts'
 
-/** What the keys do, for the help that is shown. */
+/** The effects of the keys, for the help text. */
 export const keyHelp: ReadonlyArray<readonly [string, string]> = [
   ['1 to 6', 'switch the view'],
   ['space', 'pause, or follow again'],

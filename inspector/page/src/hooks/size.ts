@@ -1,6 +1,6 @@
 import { type RefObject, useEffect, useState } from 'react'
 
-/** Width and height of an element, CSS pixels; zeros before it is there. */
+/** Width and height of an element, CSS pixels; zeros before it exists. */
 export const useSize = (
   ref: RefObject<HTMLElement | null>,
 ): { readonly width: number; readonly height: number } => {

@@ -8,7 +8,7 @@ const stored = (): Theme => {
   return themes.find((theme) => theme === text) ?? 'auto'
 }
 
-/** The chosen scheme, and how to choose the next one. `auto` is the system's. */
+/** The chosen scheme, and a function that chooses the next one. `auto` is the system's scheme. */
 export const useTheme = (): readonly [Theme, () => void] => {
   const [theme, setTheme] = useState(stored)
   useEffect(() => {
@@ -42,7 +42,7 @@ const tokens = [
 ] as const
 export type Palette = Readonly<Record<(typeof tokens)[number], string>>
 
-/** The scheme's colours as a canvas can use them. */
+/** The scheme's colours in a form that a canvas takes. */
 const readPalette = (): Palette => {
   const probe = document.createElement('span')
   document.body.append(probe)

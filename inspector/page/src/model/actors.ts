@@ -1,4 +1,4 @@
-/** XState actors that stream in: who there is, what state each is in, who sent what to whom. */
+/** XState actors that stream in: their names, their states, and the messages between them. */
 import type { Chart } from '../../../chart.ts'
 import type { ActorFrame, StateValue } from '../../../protocol.ts'
 

@@ -1,4 +1,4 @@
-/** Every call as a bar: what it did from when to when, and which row it is drawn in. */
+/** Every call as a bar: its phases with their times, and its row. */
 
 import { HashMap } from 'effect'
 import type { Call, Decision, Lane, Outcome, Reason, ScopeContext } from '../../../../machines/index.ts'
@@ -8,7 +8,7 @@ export type Phase = 'waiting' | 'admitted' | 'streaming'
 
 export interface Span {
   readonly phase: Phase
-  /** Why it waits, or why it was let go. */
+  /** Why the call waits, or why it was granted. */
   reason: Reason | null
   /** Epoch milliseconds. */
   readonly from: number
@@ -26,11 +26,11 @@ export interface CallBar {
   readonly spans: Span[]
   endedAt: number | null
   end: CallEnd | null
-  /** Times it was given a permit. */
+  /** Number of grants. */
   grants: number
 }
 
-/** Numbers that are free again, smallest first, so that few rows are used. */
+/** Free row numbers, smallest first, so that few rows are used. */
 class FreeRows {
   readonly #heap: number[] = []
   #next = 0
@@ -80,7 +80,7 @@ const endOfVerdict: Readonly<Partial<Record<Decision['verdict'], CallEnd>>> = {
   expire: 'expired',
 }
 
-/** Folds entries, in order, into bars. */
+/** Builds bars from entries, in order. */
 export class CallBook {
   readonly #bars = new Map<string, CallBar>()
   readonly #rows: Readonly<Record<Lane, FreeRows>> = { primary: new FreeRows(), auxiliary: new FreeRows() }
@@ -88,7 +88,7 @@ export class CallBook {
   readonly bars: CallBar[] = []
   #ended: CallBar[] = []
 
-  /** Begins with the calls that are alive in `context`. */
+  /** Begins with the live calls of `context`. */
   constructor(context: ScopeContext | null = null) {
     if (context === null) return
     const alive = [...HashMap.values(context.waiting), ...HashMap.values(context.inFlight)]
@@ -115,7 +115,7 @@ export class CallBook {
     switch (event.type) {
       case 'call.submitted': {
         const known = this.#bars.get(event.call.id)
-        // A recovered call that its owner asks for again is still the same one.
+        // A recovered call whose owner asks for it again is still the same call.
         if (known === undefined || known.end !== null) {
           this.#begin(this.#open(event.call, event.at), 'waiting', event.at, null)
         }
@@ -135,7 +135,8 @@ export class CallBook {
         break
     }
     for (const decision of decisions) this.#decide(decision)
-    // A call that came back with the same event keeps its row; only now is it known that it did not.
+    // A call that ends and comes back within one event keeps its row. A row is freed only when its call did
+    // not come back.
     for (const bar of this.#ended) if (bar.end !== null) this.#rows[bar.call.lane].give(bar.row)
     this.#ended = []
   }
@@ -159,7 +160,7 @@ export class CallBook {
       case 'cancel':
         return
       default:
-        // An answer to a second submission of the id, which has ended already.
+        // The event answers a second submission of an id whose call has ended.
         if (bar.end === null || this.#ended.includes(bar))
           this.#end(bar, at, endOfVerdict[verdict] as CallEnd)
     }
@@ -182,7 +183,7 @@ export class CallBook {
     const last = bar.spans.at(-1)
     if (last !== undefined && last.to === null) {
       last.to = at
-      // Admitted by the event that submitted it: it never waited.
+      // The event that submitted the call also granted it: the call never waited.
       if (last.from === at && last.phase === 'waiting') bar.spans.pop()
     }
     bar.spans.push({ phase, reason, from: at, to: null })
@@ -202,7 +203,7 @@ export class CallBook {
   }
 }
 
-/** What the bar was at a moment: its span then, or null when it had not begun or had ended. */
+/** The bar's span at a moment; null when the bar had not begun or had ended. */
 export const spanAt = ({ spans }: CallBar, at: number): Span | null =>
   spans.findLast((span) => span.from <= at && (span.to === null || span.to > at)) ?? null
 

@@ -1,11 +1,11 @@
-/** The host's clock as the page knows it: what the host said last, and what has passed since. */
+/** The host's clock on the page: the last time that the host reported, plus the time since then. */
 export class HostTime {
   readonly #elapsedMs: () => number
   #saidMs = 0
   #saidAtMs = 0
   #isRunning = false
 
-  /** `elapsedMs` counts milliseconds since any moment; the browser's own date is not asked. */
+  /** `elapsedMs` counts milliseconds since any moment; the browser's own date is not used. */
   constructor(elapsedMs: () => number) {
     this.#elapsedMs = elapsedMs
   }
@@ -14,14 +14,14 @@ export class HostTime {
     return this.#isRunning
   }
 
-  /** The host said the time; of a recorded file it stands still. */
+  /** Takes the time that the host reported. The time of a recorded file stands still. */
   set(nowMs: number, isRunning: boolean): void {
     this.#saidMs = nowMs
     this.#saidAtMs = this.#elapsedMs()
     this.#isRunning = isRunning
   }
 
-  /** Nothing is heard of the host any more. */
+  /** The host is no longer heard: the time stops. */
   stop(): void {
     this.set(this.nowMs(), false)
   }

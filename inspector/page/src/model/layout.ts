@@ -1,4 +1,4 @@
-/** A chart as ELK wants it, and ELK's answer as positions. No DOM: the caller brings the engine. */
+/** A chart as ELK takes it, and ELK's answer as positions. No DOM: the caller gives the engine. */
 import type { ELK, ElkExtendedEdge, ElkNode } from 'elkjs/lib/elk-api.js'
 import type { Chart, ChartEdge, ChartState } from '../../../chart.ts'
 
@@ -12,7 +12,7 @@ export interface Arrow {
 
 export interface PlacedState {
   readonly state: ChartState
-  /** Relative to its parent's corner. */
+  /** Relative to the corner of its parent. */
   readonly x: number
   readonly y: number
   readonly width: number
@@ -68,7 +68,7 @@ const options = {
   'elk.spacing.edgeNode': '14',
   'elk.spacing.edgeEdge': '12',
   'elk.spacing.edgeLabel': '4',
-  // Read from the initial state on, in the order of the definition.
+  // The layout follows the definition's order, from the initial state on.
   'elk.layered.cycleBreaking.strategy': 'MODEL_ORDER',
   'elk.layered.considerModelOrder.strategy': 'NODES_AND_EDGES',
   'elk.layered.nodePlacement.strategy': 'NETWORK_SIMPLEX',

@@ -1,16 +1,16 @@
-/** The decisions of a scope as rows, and what of them passes a filter. */
+/** The decisions of a scope as rows, and the rows that pass a filter. */
 import type { Decision, Lane, Verdict } from '../../../../machines/index.ts'
 import type { EntryFrame } from '../../../protocol.ts'
 import type { CallBook } from './calls.ts'
 
 export interface LogRow extends Decision {
   readonly position: number
-  /** Null when the call began before what was loaded. */
+  /** Null when the call began before the loaded entries. */
   readonly lane: Lane | null
   readonly principal: string | null
 }
 
-/** Empty strings let everything pass. */
+/** An empty string matches every row. */
 export interface LogFilter {
   readonly lane: Lane | ''
   readonly verdict: Verdict | ''
@@ -43,7 +43,7 @@ export class DecisionLog {
   readonly principals = new Set<string>()
   readonly reasons = new Set<string>()
 
-  /** `calls` has taken the entry in already. */
+  /** `calls` has already processed the entry. */
   add({ position, decisions }: EntryFrame, calls: CallBook): void {
     for (const decision of decisions) {
       const call = calls.get(decision.callId)?.call
@@ -67,7 +67,7 @@ export class DecisionLog {
   }
 }
 
-/** Indices of the rows that pass one filter; looks only at rows that are new since the last time. */
+/** Indices of the rows that pass one filter. Each update looks only at new rows. */
 export class FilteredLog {
   readonly #log: DecisionLog
   readonly #filter: LogFilter
@@ -79,7 +79,7 @@ export class FilteredLog {
     this.#filter = filter
   }
 
-  /** Of the first `count` rows. Oldest first; not to be changed. */
+  /** Indices within the first `count` rows, oldest first. Callers must not change them. */
   until(count: number): { readonly indices: ReadonlyArray<number>; readonly length: number } {
     const { rows } = this.#log
     for (; this.#seen < rows.length; this.#seen += 1) {

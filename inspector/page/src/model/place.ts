@@ -1,15 +1,15 @@
-/** Where the page stands: its link. A link holds the view, the scope, the moment and the call. */
+/** The page's place is its link: the view, the scope, the moment and the call. */
 
 export const views = ['scopes', 'statechart', 'lanes', 'budget', 'decisions', 'actors'] as const
 export type View = (typeof views)[number]
 
 export interface Place {
   readonly view: View
-  /** Null: the first there is. */
+  /** Null: the first scope. */
   readonly scope: string | null
-  /** Journal position that is looked at; null follows what happens. */
+  /** The journal position that is shown; null follows the newest entry. */
   readonly position: number | null
-  /** The call whose story is told; null for none. */
+  /** The call whose history is shown; null for none. */
   readonly call: string | null
 }
 
@@ -17,7 +17,7 @@ export const home: Place = { view: 'statechart', scope: null, position: null, ca
 
 const isView = (text: string | null): text is View => views.includes(text as View)
 
-/** Reads a URL's hash; whatever is wrong in it is as if it were not there. */
+/** Reads a URL's hash. A faulty part counts as missing. */
 export const parsePlace = (hash: string): Place => {
   const parts = new URLSearchParams(hash.replace(/^#/, ''))
   const view = parts.get('view')

@@ -1,6 +1,6 @@
 /**
- * The scope's own core, run again in the page: the same machine over the same events, so that any
- * moment looks as `rightofway replay --at` says, without asking the host.
+ * The scope's core, run again in the page: the same machine over the same events. Any moment then looks as
+ * `rightofway replay --at` shows it, without a question to the host.
  */
 import {
   type Arrow,
@@ -21,7 +21,7 @@ export const arrowsTaken = (context: ScopeContext, event: ScopeEvent): ReadonlyA
   return taken
 }
 
-/** Whether the replay decides what was decided: the reasons that are shown are those of this core. */
+/** Whether the replay made the recorded decisions: only then the shown reasons are the recorded ones. */
 export const agrees = (recorded: ReadonlyArray<Decision>, replayed: ReadonlyArray<Decision>): boolean =>
   recorded.length === replayed.length &&
   recorded.every((decision, index) => {

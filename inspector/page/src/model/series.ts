@@ -1,4 +1,4 @@
-/** Numbers over time, one sample per entry, and which state the scope was in from when to when. */
+/** Numbers over time, one sample per entry, and the scope's states with their times. */
 import type { ScopeContext, ScopeEvent } from '../../../../machines/index.ts'
 import { scopeStatus } from '../../../../src/host/scope-facts.ts'
 import type { ScopeStatus } from '../../../../src/host/status.ts'
@@ -23,7 +23,7 @@ export type Column = (typeof columns)[number]
 
 export type Sample = Readonly<Record<Column, number | null>>
 
-/** What the plots show of a status. */
+/** The numbers of a status that the plots show. */
 export const sampleOf = (status: ScopeStatus): Sample => ({
   recentTokens: status.recentInputTokens,
   ceilingLow: status.ceiling.low === 0 ? null : status.ceiling.low,
@@ -47,10 +47,10 @@ export class Series {
     inFlight: [],
   }
   readonly bands: Band[] = []
-  /** When the provider refused a call for its size. */
+  /** The provider's refusals for the size of a call. */
   readonly refusals: Array<{ readonly at: number; readonly tokens: number }> = []
 
-  /** The context after an event. Samples of one millisecond are one sample. */
+  /** Takes the context after an event. Samples of one millisecond become one sample. */
   add(context: ScopeContext, event?: ScopeEvent): void {
     const { at, state } = context
     const last = this.bands.at(-1)

@@ -1,4 +1,4 @@
-/** The history of one scope as far as it was loaded, and the scope at any moment of it. */
+/** The loaded history of one scope, and the scope at any moment of it. */
 import { type Arrow, advance, contextFrom, type ScopeContext } from '../../../../machines/index.ts'
 import type { EntryFrame, HistoryAnswer } from '../../../protocol.ts'
 import { CallBook } from './calls.ts'
@@ -6,24 +6,24 @@ import { DecisionLog } from './log.ts'
 import { agrees, arrowsTaken, contextAfter } from './replica.ts'
 import { Series } from './series.ts'
 
-/** Entries between two contexts that are kept; contexts share what did not change, so they are cheap. */
+/** Entries between two kept contexts. Contexts share their unchanged parts, so they are cheap. */
 const keptEvery = 32
 
 export class Track {
   readonly scope: string
-  /** Entries before the first one here. */
+  /** Number of entries before the first loaded one. */
   readonly earlier: number
   readonly basePosition: number
   readonly entries: EntryFrame[] = []
   readonly calls: CallBook
   readonly log = new DecisionLog()
   readonly series = new Series()
-  /** As far as it was replayed. */
+  /** The context after the newest replayed entry. */
   #newest: ScopeContext
   /** The context before entry 0, 32, 64, ... */
   readonly #kept: ScopeContext[]
   #replayed = 0
-  /** Entries whose replay decides otherwise than was recorded. */
+  /** Entries whose replay decides otherwise than the record. */
   disagreements = 0
 
   constructor({ base, earlier }: HistoryAnswer) {
@@ -48,12 +48,12 @@ export class Track {
     return this.entries.at(-1)?.event.at ?? null
   }
 
-  /** Share of the entries that the replay has gone through, 0 to 1. */
+  /** Share of the entries that are replayed, 0 to 1. */
   get progress(): number {
     return this.entries.length === 0 ? 1 : this.#replayed / this.entries.length
   }
 
-  /** Takes entries in; those of other scopes and those that it has are passed over. */
+  /** Adds entries; passes over those of other scopes and known ones. */
   add(entries: ReadonlyArray<EntryFrame>): void {
     for (const entry of entries) {
       if (entry.scope !== this.scope || entry.position <= this.lastPosition) continue
@@ -63,7 +63,7 @@ export class Track {
     }
   }
 
-  /** Lets the replay go on for a while; answers whether it has come to the end. */
+  /** Continues the replay while `mayGoOn` allows it. Returns whether the replay has reached the end. */
   replay(mayGoOn: () => boolean): boolean {
     while (this.#replayed < this.entries.length) {
       if (this.#replayed % 16 === 0 && !mayGoOn()) return false
@@ -116,7 +116,7 @@ export class Track {
     return -1
   }
 
-  /** Several entries of one millisecond may each have moved. */
+  /** Finds the newest entry with an arrow among entries of one millisecond. */
   #newestMove(first: number, index: number): number {
     const { at } = (this.entries[first] as EntryFrame).event
     let newest = first

@@ -1,4 +1,4 @@
-/** How numbers, times and names are written on the page. */
+/** Formats numbers, times and names for the page. */
 import type { ScopeState } from '../../../../machines/index.ts'
 import type { Alarm } from '../../../../src/host/status.ts'
 
@@ -39,7 +39,7 @@ export const stateTokens = {
   settled: 'state-settled',
 } as const satisfies Readonly<Record<ScopeState, string>>
 
-/** What a state means, in a few words. */
+/** The meaning of each state, in a few words. */
 export const stateWords: Readonly<Record<ScopeState, string>> = {
   idle: 'no episode; the gate is open',
   primaryPending: 'a primary waits for auxiliaries in flight',
@@ -69,7 +69,7 @@ export const alarmText = ({ kind, amount }: Alarm): string => {
   }
 }
 
-/** Alarms of the moment; the others are counts since the beginning. */
+/** Alarms about the present; the other kinds count since the beginning. */
 export const isPressing = ({ kind }: Alarm): boolean =>
   kind === 'provider-wait' ||
   kind === 'primary-waits' ||

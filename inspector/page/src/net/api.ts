@@ -1,7 +1,7 @@
-/** The questions to the host that serves this page; every address is relative to it. */
+/** Requests to the host that serves this page; every address is relative to the page. */
 import type { EntriesAnswer, ExplainAnswer, Frame, HistoryAnswer, ScopesAnswer } from '../../../protocol.ts'
 
-/** What the host answered when it did not do as asked. */
+/** The host refused a request; holds its answer. */
 export class Refused extends Error {
   readonly status: number
   constructor(status: number, message: string) {
@@ -50,7 +50,7 @@ export const act = async (
 
 export interface FeedListener {
   readonly frame: (frame: Frame) => void
-  /** The feed was lost; it comes back by itself, with a `hello`. */
+  /** The feed was lost. It reconnects by itself and then sends a `hello`. */
   readonly lost: () => void
 }
 

@@ -1,6 +1,6 @@
 /**
- * What the page knows, in one place outside React: the feed and the history flow in here, views
- * read from here once per drawn frame. Where the page stands is its link, and nowhere else.
+ * The page's data, in one place outside React. The feed and the history write it, and views read it once per
+ * drawn frame. The page's place is its link and is stored nowhere else.
  */
 
 import { type ScopeStatus, statusAt } from '../../../../src/host/status.ts'
@@ -11,26 +11,26 @@ import { formatPlace, type Place, parsePlace } from '../model/place.ts'
 import type { Track } from '../model/track.ts'
 import { askEntries, askHistory, askScopes, openFeed } from './api.ts'
 
-/** Entries of history that a page begins with. */
+/** Entries of history that a page loads first. */
 const windowEntries = 20_000
-/** More are not kept while the page follows: it begins anew with the newest. */
+/** The most entries that a following page keeps. Above that, it loads the newest again. */
 const maxEntries = 250_000
 const pageEntries = 5_000
 const maxPending = 20_000
-/** Longest the replica keeps the page from drawing. */
+/** Longest time that the replica blocks drawing. */
 const sliceMs = 12
-/** How often ages are drawn anew. */
+/** Interval for drawing ages again. */
 const tickMs = 1_000
 
 export type Connection = 'connecting' | 'live' | 'recorded' | 'lost'
 
 export class Inspection {
   rows: ReadonlyArray<ScopeRow> = []
-  /** Rows at the moment that is looked at; null while it follows. */
+  /** Rows at the shown moment; null while the page follows. */
   pastRows: ReadonlyArray<ScopeRow> | null = null
   connection: Connection = 'connecting'
   mayAct = false
-  /** Frames that this page was too slow for. */
+  /** Frames that this page lost because it was too slow. */
   dropped = 0
   track: Track | null = null
   isLoading = false
@@ -44,7 +44,7 @@ export class Inspection {
   #syncing: Track | null = null
   #pending: EntryFrame[] = []
   #missed = false
-  /** Only the newest load counts. */
+  /** Counts loads: only the newest one takes effect. */
   #loads = 0
   #pastAt: number | null = null
   readonly #time = new HostTime(() => performance.now())
@@ -62,20 +62,20 @@ export class Inspection {
   readonly version = (): number => this.#version
 
   start(): void {
-    // Ages grow while nothing happens: that is the case that is looked into.
+    // A person looks at the page when no events come, so ages must grow without events.
     setInterval(() => this.#time.isRunning && this.place.position === null && this.#changed(), tickMs)
     openFeed({
       frame: (frame) => this.#take(frame),
       lost: () => {
         this.connection = 'lost'
-        // What is shown is as old as the feed: it does not grow older by itself.
+        // Without the feed, the shown data does not become older by itself.
         this.#time.stop()
         this.#changed()
       },
     })
   }
 
-  /** Goes somewhere. Moving in time does not fill the browser's history. */
+  /** Changes the place. A move in time adds no entry to the browser's history. */
   go(to: Partial<Place>): void {
     const next = { ...this.place, ...to }
     const isScrub = next.view === this.place.view && next.scope === this.place.scope
@@ -85,45 +85,45 @@ export class Inspection {
     this.#arrive(next)
   }
 
-  /** Index of the entry that is looked at in the track; that of the newest while it follows. */
+  /** Index in the track of the shown entry; the newest while the page follows. */
   get index(): number {
     const { track, place } = this
     if (track === null) return -1
     return place.position === null ? track.entries.length - 1 : track.indexAt(place.position)
   }
 
-  /** The moment that is shown, epoch milliseconds: of an event, or, while it follows, of the host's clock. */
+  /** The shown moment, epoch milliseconds: an event's time, or the host's clock while the page follows. */
   get nowMs(): number {
     const { track } = this
     if (this.place.position === null) return Math.max(this.#time.nowMs(), track?.lastAt ?? 0)
     return track?.entries[this.index]?.event.at ?? track?.firstAt ?? this.#time.nowMs()
   }
 
-  /** How far the host's clock is before this browser's, milliseconds. */
+  /** How far the host's clock is ahead of this browser's, milliseconds. */
   get skewMs(): number {
     return this.#time.isRunning ? this.#time.nowMs() - Date.now() : 0
   }
 
-  /** Every scope at the moment that is shown. */
+  /** Every scope's status at the shown moment. */
   get statuses(): ReadonlyArray<ScopeStatus> {
     const { nowMs } = this
     return (this.pastRows ?? this.rows).map(({ facts }) => statusAt(facts, nowMs))
   }
 
-  /** As `nowMs`; null when nothing has happened. */
+  /** Like `nowMs`; null when there are no entries. */
   get moment(): number | null {
     const { track } = this
     if (track === null || track.firstAt === null) return null
     return this.nowMs
   }
 
-  /** Time of the event that is looked at; null when nothing has happened. */
+  /** Time of the shown event; null when there are no entries. */
   get eventAt(): number | null {
     const { track } = this
     return track?.entries[this.index]?.event.at ?? track?.firstAt ?? null
   }
 
-  /** Stands `steps` entries further, before or after. */
+  /** Moves by `steps` entries, forwards or backwards. */
   step(steps: number): void {
     const { track } = this
     if (track === null || track.entries.length === 0) return
@@ -140,7 +140,7 @@ export class Inspection {
     this.go({ position: null })
   }
 
-  /** Begins anew with four times as much history. */
+  /** Loads again, with four times as much history. */
   async loadEarlier(): Promise<void> {
     const { track } = this
     if (track !== null) await this.#load(track.scope, track.entries.length * 4)
@@ -199,8 +199,8 @@ export class Inspection {
   }
 
   /**
-   * Asks for everything that the feed did not bring: at the beginning, and after a gap. At once, so
-   * that what the feed brings next waits until the gap is filled.
+   * Asks for everything that the feed did not bring: at the start, and after a gap. It asks at once, so that
+   * later frames of the feed wait until the gap is filled.
    */
   #catchUp(): void {
     this.#missed = true
@@ -235,10 +235,10 @@ export class Inspection {
     try {
       let history = await askHistory(scope, entries, null)
       const { position } = this.place
-      // A link may lead to before what a page begins with.
+      // A link may lead to a position before the first loaded entry.
       if (position !== null && position < history.base.position)
         history = await askHistory(scope, windowEntries, position)
-      // The core is the larger half of the page; what frames it is there before.
+      // The core is the larger half of the page; the frame around it appears first.
       const { Track } = await import('../model/track.ts')
       const track = new Track(history)
       await this.#sync(track)
@@ -275,7 +275,7 @@ export class Inspection {
     if (this.#syncing === track) this.#syncing = null
   }
 
-  /** The other scopes at the moment that is looked at. */
+  /** Loads the other scopes at the shown moment. */
   #lookBack(): void {
     const at = this.place.position === null ? null : this.eventAt
     if (at === this.#pastAt) return

@@ -68,7 +68,8 @@ const Machine = ({ actor }: { readonly actor: ActorView }) => {
     () => (chart === null ? new Set<string>() : activeStates(chart, value)),
     [chart, value],
   )
-  // Only names stream in: an arrow counts as taken when it led from where it was to where it is, by the last event.
+  // The stream has only names: an arrow counts as taken when it leads from the old state to the new one by
+  // the last event.
   const taken = useMemo(() => {
     if (chart === null) return new Set<string>()
     const before = activeStates(chart, previousValue)
@@ -85,7 +86,7 @@ const headHeight = 30
 const maxColumns = 12
 const shownMessages = 200
 
-/** The actors that the messages are between, in order of appearance. */
+/** The senders and receivers of the messages, in order of appearance. */
 const columnsOf = (messages: ReadonlyArray<Message>): ReadonlyArray<string | null> => {
   const seen = new Set<string | null>()
   for (const { from, to } of messages) {
@@ -109,7 +110,7 @@ const Sequence = ({ state }: { readonly state: ActorsState }) => {
       {messages.length === 0 ? (
         <p className="hint">Nobody has sent anything yet.</p>
       ) : (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling element must be reachable by keyboard
         <section className="sequence-scroll" tabIndex={0} aria-label="Sequence of messages">
           <svg
             width={columns.length * columnWidth + 90}

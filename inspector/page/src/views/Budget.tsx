@@ -37,7 +37,7 @@ const Budget = () => {
     return (
       <Empty title="Nothing was spent yet">Tokens and ceilings show here once calls are dispatched.</Empty>
     )
-  // While it follows, the minute empties although nothing happens.
+  // While the page follows, tokens leave the last minute also without events.
   const now = place.position === null ? sampleOf(scopeStatus(track.contextAt(index), moment)) : null
   return (
     <section className="budget" aria-label="Budget">
@@ -67,7 +67,7 @@ interface PlotProps {
   readonly lines: ReadonlyArray<Line>
   readonly series: Series
   readonly moment: number
-  /** What is so at the moment, after the newest event; null when the moment is an event's. */
+  /** The sample of the present, after the newest event; null when the shown moment is an event's. */
   readonly now: Sample | null
 }
 
@@ -87,7 +87,7 @@ const dataOf = ({
   ] as uPlot.AlignedData
 }
 
-/** What is shaded: quiet under the tokens, a closed gate under the calls. */
+/** The shaded states: quiet under the tokens, a closed gate under the calls. */
 const isShaded = (lines: ReadonlyArray<Line>, state: string): boolean =>
   lines === tokenLines
     ? state === 'quietRamp.quiet'
@@ -176,7 +176,7 @@ const Plot = (props: PlotProps) => {
   useEffect(() => {
     const data = dataOf(props)
     plot.current?.setData(data)
-    // What the newest values are shows without pointing at them.
+    // Shows the newest values while the pointer is elsewhere.
     if (plot.current?.cursor.idx == null) plot.current?.setLegend({ idx: data[0].length - 1 })
   })
   const { title, note, series, moment, now } = props

@@ -1,4 +1,4 @@
-/** Draws a statechart that ELK has laid out: what is active and what was just taken is lit. */
+/** Draws a statechart that ELK has laid out. Active states and the arrows just taken are lit. */
 import '@xyflow/react/dist/base.css'
 import {
   BaseEdge,
@@ -103,7 +103,7 @@ const edgeTypes = { arrow: ArrowLine }
 
 let engine: InstanceType<typeof ELK> | null = null
 
-/** Layouts are made in a worker, which is started when the first chart is drawn. */
+/** Layouts are made in a worker, which starts with the first chart. */
 const useLayout = (chart: Chart): Layout | null => {
   const [layout, setLayout] = useState<{ readonly chart: Chart; readonly layout: Layout } | null>(null)
   useEffect(() => {
@@ -122,7 +122,7 @@ const useLayout = (chart: Chart): Layout | null => {
 interface ChartViewProps {
   readonly chart: Chart
   readonly active: ReadonlySet<string>
-  /** Ids of the edges that were just taken. */
+  /** Ids of the edges that the last event took. */
   readonly taken: ReadonlySet<string>
   readonly name: string
 }
@@ -142,7 +142,7 @@ export const ChartView = (props: ChartViewProps) => {
   )
 }
 
-/** The scope's own states have their colours; those of other machines share one. */
+/** The scope's own states have colours of their own; the states of other machines share one. */
 const toneOf = (path: string): string => (stateTokens as Readonly<Record<string, string>>)[path] ?? ''
 
 const arrowEdge = (placed: PlacedArrow, taken: ReadonlySet<string>): ArrowEdge => {
@@ -182,7 +182,7 @@ const Drawn = ({ chart, active, taken, name, layout }: ChartViewProps & { readon
   )
   const edges = useMemo(() => layout.arrows.map((placed) => arrowEdge(placed, taken)), [layout, taken])
   useEffect(() => {
-    // Arrows and their words reach beyond the boxes, so the whole paper is fitted.
+    // Arrows and labels reach beyond the boxes, so the view fits the whole drawing.
     if (width > 0 && height > 0)
       void fitBounds({ x: 0, y: 0, width: layout.width, height: layout.height }, { padding: 0.02 })
   }, [width, height, layout, fitBounds])

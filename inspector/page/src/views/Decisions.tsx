@@ -106,7 +106,7 @@ const Rows = ({ rows, indices, length }: RowsProps) => {
     estimateSize: () => rowHeight,
     overscan: 8,
   })
-  // Newest first: what is being read must not move when newer ones come in above it.
+  // Newest first: when new rows come in above, the row under the reader's eye must stay.
   const before = useRef(length)
   useLayoutEffect(() => {
     const element = ref.current
@@ -130,7 +130,7 @@ const Rows = ({ rows, indices, length }: RowsProps) => {
         )}
       </div>
       {/* biome-ignore lint/a11y/useSemanticElements: as above */}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling element must be reachable by keyboard */}
       <div className="log-body" ref={ref} role="rowgroup" tabIndex={0}>
         <div style={{ height: virtual.getTotalSize() }}>
           {virtual.getVirtualItems().map(({ key, index, start }) => (
@@ -157,7 +157,7 @@ interface RowProps {
   readonly open: (callId: string) => void
 }
 
-/** Drawn again only when it is another row: scrolling draws those that come into sight. */
+/** Draws again only for another row: scrolling draws only the rows that come into view. */
 const Row = memo(({ row, top, number, open }: RowProps) => {
   const { callId, verdict, reason, state, at, wakeAt, lane, principal } = row
   const cells = [

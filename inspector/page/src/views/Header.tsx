@@ -82,10 +82,10 @@ const connectionWords = {
   lost: 'connection lost, trying again',
 } as const
 
-/** Less is the network's, and nobody is misled by it. */
+/** A smaller difference comes from the network and misleads no reader. */
 const noticedSkewMs = 5_000
 
-/** Whether what is shown can be trusted to be all. */
+/** Shows whether the page's data is complete. */
 const Health = () => {
   const { connection, dropped, track, skewMs } = useInspection()
   const disagreements = track?.disagreements ?? 0

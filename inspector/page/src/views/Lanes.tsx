@@ -31,7 +31,7 @@ const fitted = (track: Track, moment: number): View => {
   return { from: from - spanMs * 0.02, to: moment + spanMs * 0.03, top: 0 }
 }
 
-/** Longest stretch that is shown at first. */
+/** Longest span of time that is shown first. */
 const firstSpanMs = 5 * 60_000
 
 const Timeline = ({ track, moment }: { readonly track: Track; readonly moment: number }) => {
@@ -183,7 +183,7 @@ const steer = (
   move()
 }
 
-/** Wheel zooms, with shift it scrolls; dragging pans; resting shows what is there. */
+/** The wheel zooms, or scrolls with shift; dragging pans; a resting pointer shows the call under it. */
 const usePointer = (
   canvas: { readonly current: HTMLCanvasElement | null },
   scene: { readonly current: () => Scene },

@@ -2,7 +2,7 @@ import { useState } from 'react'
 import { useInspection } from '../hooks/inspection.ts'
 import { act } from '../net/api.ts'
 
-/** What an operator may do to a scope. The token stays in this page's memory. */
+/** The actions of an operator on a scope. The token stays in this page's memory. */
 export const Operator = ({ scope }: { readonly scope: string }) => {
   const { track } = useInspection()
   const [token, setToken] = useState('')

@@ -1,7 +1,7 @@
 import { useInspection } from '../hooks/inspection.ts'
 import { isPressing, scopeParts, stateTokens } from '../model/words.ts'
 
-/** Every scope, always in sight: its state, who waits, whether something presses. */
+/** Every scope, always visible: its state, its waiting calls, its alarms. */
 export const ScopeList = () => {
   const inspection = useInspection()
   const rows = inspection.statuses

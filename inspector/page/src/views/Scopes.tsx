@@ -15,7 +15,7 @@ const Wait = ({ lane }: { readonly lane: ScopeStatus['primary'] }) =>
     </>
   )
 
-/** The tightest bound of the minute's tokens that is known, and in which word. */
+/** The tightest known bound of the minute's tokens, and its name. */
 const boundOf = ({ inputTokenLimit, lastRefusal, ceiling }: ScopeStatus): readonly [string, number] => {
   if (inputTokenLimit !== null) return ['limit', inputTokenLimit]
   if (lastRefusal?.statedLimit != null) return ['stated', lastRefusal.statedLimit]

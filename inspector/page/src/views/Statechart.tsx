@@ -8,13 +8,13 @@ import { clockText, countText, durationText, stateWords } from '../model/words.t
 import { ChartView } from './Chart.tsx'
 import { CallLink, Empty, Fact, GatePill, LaneMark, StatePill } from './parts.tsx'
 
-/** From the machine that runs, nothing drawn by hand. */
+/** The chart comes from the running machine; no part is drawn by hand. */
 const chart = chartOf(scopeChart.config)
 
 const Statechart = () => {
   const { track, index } = useInspection()
   const entry = track?.entries[index]
-  // A moment that is looked at stays the same while more happens.
+  // A past moment stays the same while new events come.
   const now = useMemo(
     () =>
       track === null ? null : { context: track.contextAt(index), moveIndex: track.lastMove(index), entry },

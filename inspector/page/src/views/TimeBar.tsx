@@ -8,7 +8,7 @@ import { clockText, countText, dateText, durationText, stateTokens } from '../mo
 const stripHeight = 6
 const columnWidth = 3
 
-/** How much happened when, and in which state. */
+/** The number of events over time, and the states. */
 const drawOverview = (canvas: HTMLCanvasElement, track: Track, palette: Palette, moment: number): void => {
   const { clientWidth: width, clientHeight: height } = canvas
   const scale = devicePixelRatio
@@ -47,14 +47,14 @@ const Overview = ({ track, moment }: { readonly track: Track; readonly moment: n
   const { width } = useSize(ref)
   const count = track.entries.length
   const bands = track.series.bands.length
-  // What it draws grows in place, so its size says when to draw again.
+  // The drawn data grows in place, so its size tells when to draw again.
   useEffect(() => {
     if (ref.current !== null && width > 0) drawOverview(ref.current, track, palette, moment)
   }, [track, palette, moment, width, count, bands])
   return <canvas ref={ref} className="overview" />
 }
 
-/** Pause, scrub, step, and live again. */
+/** Pauses, scrubs, steps, and returns to live. */
 export const TimeBar = () => {
   const inspection = useInspection()
   const { track, place, eventAt } = inspection

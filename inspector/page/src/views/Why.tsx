@@ -6,10 +6,12 @@ import { clockText, countText, durationText } from '../model/words.ts'
 import { askExplain } from '../net/api.ts'
 import { Fact, LaneMark } from './parts.tsx'
 
-/** How old the words of a call that still waits may become. */
+/** Greatest age of the explanation of a waiting call. */
 const askAgainMs = 10_000
 
-/** The story is asked for again when the call's own history grew, and now and then while it waits, not with every event. */
+/**
+ * Asks again when the call's own history grew, and at intervals while the call waits; not with every event.
+ */
 const useExplanation = (callId: string, at: number | null, version: string) => {
   const [answer, setAnswer] = useState<ExplainAnswer | null>(null)
   const [problem, setProblem] = useState<string | null>(null)
@@ -68,7 +70,7 @@ const Line = ({ line }: { readonly line: string }) => {
   )
 }
 
-/** Why a call waits, or what became of it: the words of `rightofway explain`. */
+/** Why a call waits, or how it ended: the text of `rightofway explain`. */
 export const Why = ({ callId }: { readonly callId: string }) => {
   const inspection = useInspection()
   const { track, place, moment, nowMs } = inspection

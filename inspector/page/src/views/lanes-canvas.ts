@@ -1,11 +1,14 @@
-/** Draws calls as bars and finds the one under a point. A canvas, for there may be tens of thousands. */
+/**
+ * Draws calls as bars and finds the bar under a point. It uses a canvas, because there may be tens of
+ * thousands.
+ */
 import type { Lane } from '../../../../machines/index.ts'
 import type { Palette } from '../hooks/theme.ts'
 import type { CallBar, CallEnd, Phase } from '../model/calls.ts'
 import type { Track } from '../model/track.ts'
 import { clockText, stateTokens } from '../model/words.ts'
 
-/** What part of the history is in sight. */
+/** The visible part of the history. */
 export interface View {
   /** Epoch milliseconds at the left and the right edge. */
   readonly from: number
@@ -17,7 +20,7 @@ export interface View {
 export interface Scene {
   readonly track: Track
   readonly view: View
-  /** Nothing after this has happened yet, epoch milliseconds. */
+  /** End of the history, epoch milliseconds. */
   readonly moment: number
   readonly palette: Palette
   readonly width: number
@@ -33,7 +36,7 @@ const laneGap = 10
 const lanes: ReadonlyArray<Lane> = ['primary', 'auxiliary']
 export const rowsTop = axisHeight + bandHeight + 6
 
-/** Rows as tall as there is room for, within what can be read and pointed at. */
+/** The row height that fills the space, within readable limits. */
 const rowHeightOf = (track: Track, height: number): number => {
   const rows = track.calls.rows('primary') + track.calls.rows('auxiliary')
   const room = height - rowsTop - 2 * laneHead - laneGap
@@ -70,7 +73,7 @@ export const endTone = (end: CallEnd): 'good' | 'bad' | 'warn' | 'off' => {
   }
 }
 
-/** Narrower bars show no cap: it would hide the bar. */
+/** Narrower bars have no cap: it would hide the bar. */
 const minCappedWidth = 9
 
 /** Rectangles of one colour: x, y, width, height, and so on. */
@@ -94,7 +97,7 @@ const sortBars = ({ track, view, moment, width, height, chosen }: Scene): Sorted
   const scale = width / (view.to - view.from)
   const x = (at: number) => (at - view.from) * scale
   const sorted: Sorted = { spans: new Map(), ends: new Map(), chosen: [] }
-  // Where a row is painted up to: what falls on the same pixels again need not be drawn again.
+  // How far each row is painted: later bars on the same pixels are skipped.
   const painted = { primary: [] as number[], auxiliary: [] as number[] }
   const thickness = Math.max(2, rowHeight - (rowHeight > 7 ? 3 : 1))
   for (const bar of track.calls.bars) {
@@ -235,7 +238,7 @@ export const barAt = (scene: Scene, x: number, y: number): CallBar | null => {
   )
 }
 
-/** Zooms by a factor around a moment that stays where it is. */
+/** Zooms by a factor around a moment that keeps its place. */
 export const zoomed = (view: View, factor: number, around: number): View => {
   const spanMs = Math.max(20, Math.min(14 * 24 * 3_600_000, (view.to - view.from) * factor))
   const share = (around - view.from) / (view.to - view.from)

@@ -1,4 +1,4 @@
-/** Small pieces that several views show. */
+/** Small components that several views use. */
 import type { ReactNode } from 'react'
 import type { Lane, ScopeState } from '../../../../machines/index.ts'
 import type { ScopeStatus } from '../../../../src/host/status.ts'

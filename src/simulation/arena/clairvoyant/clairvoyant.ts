@@ -1,14 +1,14 @@
 /**
- * What nobody can beat: a bound, not a schedule. It knows the rules with their parameters and every
- * arrival beforehand, and asks of each moment, for that moment alone, how many primaries could have
- * been accepted by then at most. So no schedule, whatever it knows, has a smaller mean wait of
- * primaries, leaves fewer of them unserved, or has more input tokens accepted within the duration.
- * The bounds hold one by one; one schedule seldom meets them all.
+ * A bound that no schedule can beat; it is not a schedule itself. It knows the rules with their parameters
+ * and every arrival beforehand. For each moment alone it computes the greatest number of primaries that could
+ * have been accepted by then. So no schedule, with any knowledge, has a smaller mean wait of primaries,
+ * leaves fewer of them unserved, or has more input tokens accepted within the duration. Each bound holds by
+ * itself; one schedule seldom meets them all.
  *
- * Method. Rules are relaxed (`relaxation.ts`). By a time t the accepted primaries fit the capacity
- * of every stretch that ends at t: Moore and Hodgson's rule, backwards in time and dropping the
- * largest whenever a stretch is too full, finds the greatest number that does. Primaries waiting at t
- * are at least the rest, and the waits add up to those over all t.
+ * Method. Rules are relaxed (`relaxation.ts`). By a time t the accepted primaries fit the capacity of every
+ * interval that ends at t. Moore and Hodgson's rule finds the greatest such number: it goes backwards in time
+ * and drops the largest call whenever an interval is too full. The primaries beyond that number
+ * wait at t, and the sum of their numbers over all t is the total wait.
  */
 import { rulesOf, runOffMs } from '../run.ts'
 import type { Scenario, Stream } from '../scenario.ts'
@@ -19,33 +19,38 @@ import { Largest } from './largest.ts'
 import { type Relaxation, relax } from './relaxation.ts'
 
 export interface Bound {
-  /** No schedule's primaries wait less on average, ms, as `Measured` counts; 0 without primaries. */
+  /**
+   * The least mean wait of primaries under any schedule, ms, counted as in `Measured`; 0 without primaries.
+   */
   readonly meanPrimaryWaitMs: number
-  /** No schedule leaves fewer primaries unserved. */
+  /** The least number of unserved primaries under any schedule. */
   readonly primariesUnserved: number
-  /** No schedule has more input tokens accepted within the duration, both lanes together; Infinity for no bound. */
+  /**
+   * The most input tokens accepted within the duration under any schedule, both lanes together; Infinity for
+   * no bound.
+   */
   readonly acceptedTokens: number
-  /** Of these, what is left for auxiliaries where all primaries that can be served are. */
+  /** The part of these for auxiliaries, when every primary that can be served is served. */
   readonly auxiliaryTokens: number
 }
 
-/** Between two looks, ms, where nothing arrives. */
+/** Longest interval between two checks without an arrival, ms. */
 const lookMs = 500
 
-/** Streams whose calls come as earlier ones end: when they come depends on the schedule. */
+/** Streams whose calls come when earlier ones end: their times depend on the schedule. */
 const followsItself = ({ arrival }: Stream): boolean =>
   arrival.kind === 'closed-loop' || arrival.kind === 'turns'
 
 interface Primary {
   readonly atMs: number
-  /** Before this no schedule gets it accepted; Infinity for never. */
+  /** The earliest time at which any schedule gets the call accepted; Infinity for never. */
   readonly releasedMs: number
-  /** What it takes of each rule. */
+  /** The call's cost under each rule. */
   readonly units: ReadonlyArray<number>
   readonly inputTokens: number
 }
 
-/** The bound of a scenario at its seed. Where primaries follow each other the bound on waits is 0. */
+/** The bound of a scenario at its seed. When primaries follow each other, the bound on waits is 0. */
 export const clairvoyant = (scenario: Scenario, traces: Traces = new Map()): Bound => {
   const { durationMs, provider, traffic } = scenario
   const { latency } = provider
@@ -110,7 +115,7 @@ const releaseOf = (rules: ReadonlyArray<Relaxation>, units: ReadonlyArray<number
   return releasedMs
 }
 
-/** Least total time that primaries wait until the end, and how many still wait then. */
+/** The least total waiting time of primaries until the end, and the number that still wait then. */
 const waitingTimeMs = (
   primaries: ReadonlyArray<Primary>,
   rules: ReadonlyArray<Relaxation>,
@@ -125,7 +130,7 @@ const waitingTimeMs = (
   for (let index = 1; index < times.length; index += 1) {
     const [fromMs, toMs] = [times[index - 1]!, times[index]!]
     if (toMs === fromMs) continue
-    // Nothing comes in between, so those that may be accepted by its end are the most of the whole stretch.
+    // No call arrives within the interval, so the best number at its end is the best for the whole interval.
     unserved = waiting.least(fromMs, toMs)
     sumMs += unserved * (toMs - fromMs)
   }
@@ -136,7 +141,7 @@ class Waiting {
   readonly #byRelease: ReadonlyArray<Primary>
   readonly #byArrival: ReadonlyArray<Primary>
   readonly #rules: ReadonlyArray<Relaxation>
-  /** Per rule and primary in the order of release, what those before it take. */
+  /** By rule and primary, in the order of release: the cost of all primaries before it. */
   readonly #unitsBefore: ReadonlyArray<ReadonlyArray<number>>
 
   constructor(primaries: ReadonlyArray<Primary>, rules: ReadonlyArray<Relaxation>) {
@@ -153,7 +158,7 @@ class Waiting {
     })
   }
 
-  /** How many of those that came by `fromMs` wait just before `toMs` at least. */
+  /** The least number of primaries that came by `fromMs` and still wait just before `toMs`. */
   least(fromMs: number, toMs: number): number {
     const came = countUpTo(this.#byArrival, ({ atMs }) => atMs, fromMs)
     const released = countUpTo(this.#byRelease, ({ releasedMs }) => releasedMs, fromMs)
@@ -174,7 +179,7 @@ class Waiting {
       sum += units[index]!
       const most = capacity(releasedMs, toMs)
       while (sum > most + 1e-6) sum -= kept.pop()
-      // A longer stretch has more room, so all those before fit as well.
+      // A longer interval has more room, so all the calls before fit as well.
       if (sum + before[place]! <= most) return kept.size + place
     }
     return kept.size
@@ -198,7 +203,9 @@ const offeredTokens = (scenario: Scenario, traces: Traces): number =>
         .flatMap((stream) => callsOf(scenario, traces, stream))
         .reduce((sum, { call }) => sum + call.inputTokens, 0)
 
-/** Most input tokens that the rule lets in within the duration; Infinity where it does not count tokens. */
+/**
+ * The most input tokens that the rule accepts within the duration; Infinity when it does not count tokens.
+ */
 const mostTokens = ({ unitsOf, capacity }: Relaxation, { durationMs, traffic }: Scenario): number => {
   const most = capacity(0, durationMs - 1)
   const probe = { inputTokens: 2, outputTokens: 0 } as Parameters<typeof unitsOf>[0]

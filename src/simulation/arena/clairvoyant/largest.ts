@@ -1,4 +1,4 @@
-/** Numbers of which the largest is taken first: a binary heap. */
+/** A set of numbers that gives its largest first: a binary heap. */
 export class Largest {
   readonly #heap: number[] = []
 
@@ -19,7 +19,7 @@ export class Largest {
     heap[child] = value
   }
 
-  /** Takes the largest; there must be one. */
+  /** Removes and returns the largest. The heap must not be empty. */
   pop(): number {
     const heap = this.#heap
     const largest = heap[0]!

@@ -1,15 +1,15 @@
 /**
- * Each rule at its most generous: nothing else is ever sent, a ramp has climbed as fast as it can,
- * chance never refuses, a bucket is full when it helps. What a relaxed rule refuses, the rule refuses
- * under every schedule.
+ * Each rule at its most generous: no other call is ever sent, a ramp has climbed at full speed, chance never
+ * refuses, a bucket is full when it helps. When a relaxed rule refuses a call, the rule refuses it under
+ * every schedule.
  */
 import type { Latency, RuleSpec } from '../../../emulator/index.ts'
 import type { SimulatedCall } from '../../world.ts'
 
 export interface Relaxation {
-  /** What a call takes of the rule. */
+  /** The call's cost under the rule. */
   readonly unitsOf: (call: SimulatedCall) => number
-  /** First time from `fromMs` at which a call of so many units may be accepted; null when never. */
+  /** First time from `fromMs` at which a call of this cost may be accepted; null when never. */
   readonly earliestMs: (units: number, fromMs: number) => number | null
   /** Most units that are accepted from `fromMs` to `toMs`, both included. */
   readonly capacity: (fromMs: number, toMs: number) => number
@@ -18,7 +18,7 @@ export interface Relaxation {
 const minuteMs = 60_000
 const dayMs = 24 * 60 * minuteMs
 const inputOf = ({ inputTokens }: SimulatedCall): number => inputTokens
-/** A charge and a level are whole numbers; a product of powers is not. */
+/** Charges and levels are whole numbers; a product of powers may be slightly off. */
 const slack = 1 + 1e-9
 
 const bucket = (perMinute: number, burst: number, unitsOf: Relaxation['unitsOf']): Relaxation => ({
@@ -27,7 +27,7 @@ const bucket = (perMinute: number, burst: number, unitsOf: Relaxation['unitsOf']
   capacity: (fromMs, toMs) => burst + ((toMs - fromMs) * perMinute) / minuteMs,
 })
 
-/** A limit that is counted anew in each window of the clock; `limitIn` never falls. */
+/** A limit that starts anew in each window of the clock; `limitIn` never falls. */
 const clockWindows = (
   windowMs: number,
   limitIn: (window: number) => number,
@@ -72,7 +72,7 @@ const trailing = (
   },
 })
 
-/** Places that are all free, and then busy without a gap, with the longest calls last. */
+/** Places that are all free at first, and then busy without a gap, with the longest calls last. */
 const places = (bound: number, latency: Latency, longestMs: number): Relaxation => ({
   unitsOf: ({ outputTokens }) => latency.firstTokenMs + latency.perOutputTokenMs * outputTokens,
   earliestMs: (_units, fromMs) => fromMs,
@@ -101,7 +101,7 @@ const refillOf = (changes: ReadonlyArray<Rate>, everyMs: number | undefined) => 
 const growing = (floor: number, factor: number, most: number) => (steps: number) =>
   Math.min(most, floor * factor ** steps) * slack
 
-/** The rule relaxed; null when it cannot keep anything from being accepted in time. */
+/** The relaxed rule; null when the rule can delay no call. */
 export const relax = (
   spec: RuleSpec,
   { latency, longestMs }: { readonly latency: Latency; readonly longestMs: number },
@@ -110,7 +110,7 @@ export const relax = (
     case 'token-bucket': {
       const burst = spec.burstInputTokens ?? spec.inputTokensPerMinute
       if (spec.chargedAt !== 'completion') return bucket(spec.inputTokensPerMinute, burst, inputOf)
-      // Calls let in together are all charged later: only a call above the burst never gets in.
+      // Calls accepted together are all charged later, so only a call above the burst never gets in.
       return { ...bucket(0, burst, inputOf), capacity: () => Number.POSITIVE_INFINITY }
     }
     case 'changing-bucket': {

@@ -1,23 +1,23 @@
 /**
- * Warming up with few auxiliaries. Sent all at once they may be used up before the ceiling has grown,
- * or before the minute that keeps a climb alive; so plans are tried that keep some for later.
+ * Warms up with few auxiliaries. If all are sent at once, they may be used up before the ceiling has grown,
+ * or before the minute that keeps a climb alive. So plans are tried that keep some for later.
  */
 import type { Load, Mirror, MirrorRules } from './mirror.ts'
 import { pack } from './packing.ts'
 import { isWorse, type Planned, planPrimaries } from './plan.ts'
 
-/** With more auxiliaries than this there is enough for every minute, and sending what fits is best. */
+/** With more auxiliaries than this there are enough for every minute: sending every one that fits is best. */
 export const scarce = 8
-/** Plans that are tried at most. */
+/** The most plans that are tried. */
 const mostNodes = 240
-/** How far ahead plans go, ms. */
+/** Length of a plan, ms. */
 const horizonMs = 15 * 60_000
 const minuteMs = 60_000
 
 export interface LookAhead<Call extends Load> {
-  /** What to send now; the rest is kept. */
+  /** The calls to send now; the rest is kept. */
   readonly send: ReadonlyArray<Call>
-  /** When the plan goes on. */
+  /** When the plan continues. */
   readonly nextAtMs: number
 }
 
@@ -56,7 +56,8 @@ class Search<Call extends Load> {
       this.found = first
     }
     if (plan.never === 0) return
-    // The fewer are kept the more is sent now, and of equal plans the first one found counts.
+    // Keeping fewer calls sends more now, so that is tried first. Of equal plans the first one found is
+    // taken.
     for (let kept = 0; kept <= auxiliaries.length; kept += 1) {
       const chosen = this.#fitting(mirror, atMs, auxiliaries.slice(kept))
       if (chosen.length === 0 && kept < auxiliaries.length) continue
@@ -72,7 +73,7 @@ class Search<Call extends Load> {
     ).map((index) => calls[index]!)
   }
 
-  /** Sends the chosen, and lets time pass to the next moment that changes something; primaries go when they can. */
+  /** Sends the chosen calls, and lets time pass to the next change. Primaries go when they can. */
   #after(node: Node<Call>, chosen: ReadonlyArray<Call>): Node<Call> {
     let { mirror, sumMs, primaries } = node
     const sent: Call[] = []
@@ -109,8 +110,8 @@ class Search<Call extends Load> {
 }
 
 /**
- * How to spend few auxiliaries so that primaries which never get in by waiting do. Null when nothing
- * that was tried is better than `plan`, the plan without any of them.
+ * A plan that spends few auxiliaries so that primaries get in which would never get in by waiting. Null when
+ * no tried plan is better than `plan`, which sends no auxiliary.
  */
 export const lookAhead = <Call extends Load>(
   rules: MirrorRules,

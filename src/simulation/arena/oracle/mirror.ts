@@ -1,7 +1,7 @@
 /**
- * The provider as the oracle knows it: its rules, its state, and when the calls in flight will end.
- * Persistent, so that a plan is tried on a copy that costs nothing. Chance (`overload`) is left out:
- * the oracle knows the odds, not the draws.
+ * The provider as the oracle knows it: its rules, its state, and the ends of the calls in flight. Persistent,
+ * so that a plan can be tried on a copy at no cost. Chance (`overload`) is left out: the oracle knows the
+ * odds, not the draws.
  */
 import {
   allOf,
@@ -13,7 +13,7 @@ import {
   type Statement,
 } from '../../../emulator/index.ts'
 
-/** What matters of a call to the limits. */
+/** The properties of a call that limits count. */
 export interface Load {
   readonly inputTokens: number
   readonly outputTokens: number
@@ -25,7 +25,7 @@ interface Flight extends Load {
 
 export interface Mirror {
   readonly state: CompositeState
-  /** Soonest end first. Empty when no rule looks at how calls end. */
+  /** Soonest end first. Empty when no rule depends on how calls end. */
   readonly flights: ReadonlyArray<Flight>
 }
 
@@ -58,7 +58,7 @@ export class MirrorRules {
     this.initial = { state: this.#rules.initial(seed), flights: [] }
   }
 
-  /** Lets the calls end that will have ended by `atMs`. */
+  /** Ends the calls that end by `atMs`. */
   advance(mirror: Mirror, atMs: number): Mirror {
     let { state } = mirror
     let ended = 0
@@ -70,7 +70,10 @@ export class MirrorRules {
     return ended === 0 ? mirror : { state, flights: mirror.flights.slice(ended) }
   }
 
-  /** The provider after it took the call; null when it would refuse it. `mirror` has been advanced to `atMs`. */
+  /**
+   * The provider after accepting the call; null when it would refuse the call. `mirror` has been advanced to
+   * `atMs`.
+   */
   accept(mirror: Mirror, load: Load, atMs: number): Mirror | null {
     const answer = this.#rules.check(mirror.state, {
       atMs: Math.floor(atMs),
@@ -85,7 +88,9 @@ export class MirrorRules {
     return { state: answer.state, flights }
   }
 
-  /** First time from `atMs` at which the call would be taken if nothing else were sent; null when never. */
+  /**
+   * First time from `atMs` at which the call would be accepted if no other call were sent; null when never.
+   */
   acceptsAtMs(mirror: Mirror, load: Load, atMs: number): number | null {
     let { state } = mirror
     let fromMs = Math.ceil(atMs)
@@ -98,7 +103,10 @@ export class MirrorRules {
     return this.#acceptsAtMs(state, load, fromMs)
   }
 
-  /** What a call is worth where input tokens are not what is short: its input tokens per what it takes of that. */
+  /**
+   * A call's value when input tokens are not the scarce resource: its input tokens per unit of the scarce
+   * one.
+   */
   worthOf(load: Load): number {
     if (this.#scarce === 'places') return load.inputTokens / Math.max(1, this.endsAtMs(load, 0))
     return this.#scarce === 'output' ? load.inputTokens / (1 + load.outputTokens) : load.inputTokens

@@ -1,18 +1,17 @@
 /**
- * The bound to compare with. The oracle knows the provider's rules with their parameters, its own
- * traffic, and how long each call takes; it knows neither the arrivals to come nor the draws of
- * chance. First it wants the shortest waits of primaries, then the most auxiliary tokens.
+ * The schedule to compare with. The oracle knows the provider's rules with their parameters, its own traffic,
+ * and how long each call takes. It does not know future arrivals or the draws of chance. Its first goal is
+ * the shortest waits of primaries, its second the most auxiliary tokens.
  *
- * Method. It keeps the provider's state by the provider's own arithmetic (`mirror.ts`) and plans, at
- * every arrival, ending and time at which something can change, when each waiting primary would get
- * in if nothing else were sent (`plan.ts`). An auxiliary goes exactly when the plan with it is no
- * worse than the plan without it. From that one test follow silence where a ceiling must fall,
- * backfill of minutes that a primary cannot use, and warming up: while a primary never gets in by
- * waiting, every auxiliary is welcome until the plan says that it does; when there are only a few,
- * plans that keep some for later minutes are tried too (`look-ahead.ts`). Among auxiliaries it sends
- * the set that fills the present room best (`packing.ts`), since what is sent now is what a ceiling
- * grows from. It never aborts a call, never holds a primary back to warm up for another, and does not
- * keep room for primaries that have not come.
+ * Method. It keeps the provider's state by the provider's own arithmetic (`mirror.ts`). At every arrival,
+ * ending and possible change it plans when each waiting primary would get in if no other call were sent
+ * (`plan.ts`). An auxiliary goes exactly when the plan with it is no worse than the plan without it. This one
+ * test yields silence while a ceiling must fall, backfill of minutes that a primary cannot use, and warming
+ * up: while a primary never gets in by waiting, every auxiliary is sent until the plan says that the primary
+ * gets in. With only a few auxiliaries, plans that keep some for later minutes are tried too
+ * (`look-ahead.ts`). Among auxiliaries it sends the set that fills the present room best (`packing.ts`),
+ * because a ceiling grows from the tokens sent now. It never aborts a call, never delays a primary to warm up
+ * for another, and keeps no room for primaries that have not come.
  */
 import type { Scheduler, SimulatedCall } from '../../world.ts'
 import type { Contender, Ground } from '../ground.ts'
@@ -22,9 +21,12 @@ import { type Mirror, MirrorRules } from './mirror.ts'
 import { mostCandidates, pack } from './packing.ts'
 import { isWorse, type Planned, planDepth, planPrimaries } from './plan.ts'
 
-/** How often a plan that keeps auxiliaries back is looked at again, ms: whole seconds hit the minutes. */
+/**
+ * How often a plan that keeps auxiliaries back is checked again, ms. Whole seconds meet the minute
+ * boundaries.
+ */
 const lookAgainMs = 1_000
-/** Pause after chance refused a call. A refusal costs the oracle nothing. */
+/** Pause after a refusal by chance. A refusal costs the oracle nothing. */
 const overloadPauseMs = 1
 
 export const oracle: Contender = (ground) => new Oracle(ground)
@@ -35,15 +37,15 @@ class Oracle implements Scheduler {
   #mirror: Mirror
   /** Fewest tokens first, then first come. */
   readonly #primaries: SimulatedCall[] = []
-  /** Of these, those that plans look at, first come first. */
+  /** The primaries that plans look at, first come first. */
   #planned: ReadonlyArray<SimulatedCall> = []
   /** Order of arrival. */
   readonly #order = new Map<string, number>()
   /** Fewest tokens first, then first come. */
   readonly #auxiliaries: SimulatedCall[] = []
-  /** A plan that spends few auxiliaries sparingly sends none before this. Any new call ends it. */
+  /** Until this time a sparing plan sends no auxiliary. Any new call ends the plan. */
   #keptUntilMs = 0
-  /** When it acts next; Infinity when only an event makes it. */
+  /** When the oracle acts next; Infinity when only an event makes it act. */
   #wakeAtMs = Number.POSITIVE_INFINITY
   #cancelWake: () => void = () => {}
 
@@ -63,7 +65,7 @@ class Oracle implements Scheduler {
     this.#wake(this.#nowMs)
   }
 
-  /** It knows the provider's state, so also what strangers took of it. */
+  /** The oracle knows the provider's state, so it also counts the calls of strangers. */
   strangerAccepted(call: SimulatedCall): void {
     const mirror = this.#rules.advance(this.#mirror, this.#nowMs)
     this.#mirror = this.#rules.accept(mirror, call, this.#nowMs) ?? mirror
@@ -79,7 +81,7 @@ class Oracle implements Scheduler {
     return this.#ground.world.timeline.now()
   }
 
-  /** Acts at `atMs`, after everything that happens at that time was told. */
+  /** Acts at `atMs`, after all events of that time were reported. */
   #wake(atMs: number): void {
     if (atMs >= this.#wakeAtMs) return
     this.#cancelWake()
@@ -109,7 +111,9 @@ class Oracle implements Scheduler {
     this.#wakeWhenSomethingChanges(plan)
   }
 
-  /** Sends what a plan over few auxiliaries sends now. False when there is no need of one, or none helps. */
+  /**
+   * Sends the first calls of a plan over few auxiliaries. False when no such plan is needed, or none helps.
+   */
   #spendSparingly(plan: Planned<SimulatedCall>): boolean {
     const count = this.#auxiliaries.length
     if (plan.never === 0 || count === 0 || count > scarce) return false
@@ -133,12 +137,12 @@ class Oracle implements Scheduler {
     if (smallest === undefined) return
     const fitsAtMs = this.#rules.acceptsAtMs(this.#mirror, smallest, nowMs)
     if (fitsAtMs === null) return
-    // It fits, and the plan keeps it back.
+    // The call fits, and the plan keeps it back.
     const againMs = (Math.floor(nowMs / lookAgainMs) + 1) * lookAgainMs
     this.#wake(fitsAtMs > nowMs ? fitsAtMs : againMs)
   }
 
-  /** Sends what fills the room best and harms no primary. Answers how many. */
+  /** Sends the set of harmless auxiliaries that fills the room best. Returns their number. */
   #sendAuxiliaries(plan: Planned<SimulatedCall>): number {
     const roomTokens = this.#rules.roomTokens(this.#mirror, this.#nowMs)
     const fitting = countUpTo(this.#auxiliaries, roomTokens)
@@ -148,7 +152,7 @@ class Oracle implements Scheduler {
     return sent > 0 ? sent : this.#sendLargestHarmless(fitting, plan)
   }
 
-  /** Of the first `fitting` auxiliaries, those that use the room best, the most valuable first. */
+  /** The most valuable of the first `fitting` auxiliaries that fill the room best, best first. */
   #bestOf(fitting: number, roomTokens: number): ReadonlyArray<SimulatedCall> {
     if (roomTokens === Number.POSITIVE_INFINITY) {
       const worth = new Map(this.#auxiliaries.map((call) => [call, this.#rules.worthOf(call)]))
@@ -172,7 +176,7 @@ class Oracle implements Scheduler {
     return this.#sendIfHarmless(this.#auxiliaries[low]!, plan) ? 1 : 0
   }
 
-  /** The provider after the call; null when it would be refused or make a primary wait longer. */
+  /** The provider after the call; null when it would refuse the call or make a primary wait longer. */
   #afterHarmless(call: SimulatedCall, plan: Planned<SimulatedCall>): Mirror | null {
     const after = this.#rules.accept(this.#mirror, call, this.#nowMs)
     if (after === null || this.#primaries.length === 0) return after
@@ -201,13 +205,13 @@ class Oracle implements Scheduler {
         world.timeline.after(pauseMs, () => this.submit(call))
       },
     })
-    // Chance may have refused it; then nothing was charged.
+    // Chance may have refused the call; then nothing was charged.
     if (world.records.get(call.id)!.acceptedAtMs === null) return
     this.#mirror = this.#rules.accept(this.#mirror, call, nowMs) ?? this.#mirror
   }
 }
 
-/** How many of the calls, fewest tokens first, have at most so many. */
+/** The number of calls, fewest tokens first, with at most `tokens` tokens. */
 const countUpTo = (calls: ReadonlyArray<SimulatedCall>, tokens: number): number => {
   let [low, high] = [0, calls.length]
   while (low < high) {

@@ -1,14 +1,14 @@
-/** Which of the waiting calls fill a room best. */
+/** Chooses the waiting calls that fill a room best. */
 
-/** Candidates that a packing looks at, at most; the rest wait for the next look. */
+/** The most candidates that a packing considers; the others wait for the next one. */
 export const mostCandidates = 24
-/** Steps that a room is measured in. */
+/** The resolution of a room, in steps. */
 const steps = 512
 
 /**
- * Indices of a subset of `tokens` whose sum is the largest that is at most `room`, short of it by at
- * most a 512th of the room per call chosen, among the `mostCandidates` largest that fit. Largest first.
- * An infinite room takes them all.
+ * Indices of a subset of `tokens` with the largest sum up to `room`. Per chosen call the sum may miss the
+ * largest by a 512th of the room. Considers the `mostCandidates` largest tokens that fit. Largest first. An
+ * infinite room takes them all.
  */
 export const pack = (tokens: ReadonlyArray<number>, room: number): ReadonlyArray<number> => {
   const fitting = tokens
@@ -19,7 +19,7 @@ export const pack = (tokens: ReadonlyArray<number>, room: number): ReadonlyArray
   const all = fitting.reduce((sum, index) => sum + tokens[index]!, 0)
   if (all <= room) return fitting
   const step = room / steps
-  // Links of subsets, each made from an earlier one by one more call; per step of the room the fullest.
+  // Each link adds one call to an earlier subset. For each step of the room the fullest subset is kept.
   const chain: Array<{ readonly sum: number; readonly last: number; readonly from: number }> = [
     { sum: 0, last: -1, from: -1 },
   ]

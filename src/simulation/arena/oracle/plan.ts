@@ -1,16 +1,18 @@
-/** When the waiting primaries get in, if from now on nothing else is sent. */
+/** When the waiting primaries get in, if no other call is sent from now on. */
 import type { Load, Mirror, MirrorRules } from './mirror.ts'
 
 export interface Planned<Call extends Load> {
-  /** The next primary to send and when; null when none of them ever gets in. */
+  /** The next primary to send, and its time; null when none of them ever gets in. */
   readonly next: { readonly call: Call; readonly atMs: number } | null
   /** Primaries that never get in. */
   readonly never: number
-  /** Sum of the others' times. */
+  /** Sum of the times of the other primaries. */
   readonly sumMs: number
 }
 
-/** Plans look at so many waiting primaries, the smallest; the others are planned when those have gone. */
+/**
+ * A plan covers this many waiting primaries, the smallest ones; the others are planned after those have gone.
+ */
 export const planDepth = 8
 
 /** Whether `one` makes primaries wait longer than `other`. */
@@ -44,9 +46,8 @@ const follow = <Call extends Load>(
 }
 
 /**
- * The best of a few orders: first come first served, smallest first, soonest alone first, and shortest
- * answer first. The sum of waits is what counts, so a small call may go before a large one that has
- * waited longer.
+ * The best of a few orders: first come first served, smallest first, soonest alone first, and shortest answer
+ * first. The sum of waits decides, so a small call may go before a large one that has waited longer.
  */
 export const planPrimaries = <Call extends Load>(
   rules: MirrorRules,

@@ -1,4 +1,4 @@
-/** The report: one HTML file that needs nothing else. Its plots are drawn by uPlot, which it carries. */
+/** The report: one self-contained HTML file. It includes uPlot, which draws its plots. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { ArenaOutcome } from '../arena.ts'
@@ -17,7 +17,7 @@ import { duration, escapeText, tokens } from './words.ts'
 const require = createRequire(import.meta.url)
 const library = (file: string): string => readFileSync(require.resolve(`uplot/dist/${file}`), 'utf8')
 
-/** Places for plots, and their data in the order of the places. */
+/** The places for plots, and their data in the same order. */
 class Plots {
   readonly data: PlotData[] = []
 
@@ -64,7 +64,7 @@ const boundText = ({ result }: ArenaOutcome): string => {
   return `No schedule, with every arrival known, has a mean primary wait below ${duration(meanPrimaryWaitMs)}${least}${most} where all primaries are served.`
 }
 
-/** Stories that are shown, of the primaries that waited longest. */
+/** The most stories that are shown: those of the primaries that waited longest. */
 const mostStories = 200
 
 const storiesSection = (policy: string, run: Run, stories: Stories): string => {
@@ -93,7 +93,10 @@ ${body}
 <script>${library('uPlot.iife.min.js')}</script><script>${script}</script></body></html>
 `
 
-/** The whole page for one scenario: ours and the best rival first, then how each wait came about, then everybody. */
+/**
+ * The whole page for one scenario: ours and the best rival first, then the story of each wait, then all
+ * policies.
+ */
 export const reportPage = (scenario: Scenario, outcome: ArenaOutcome): string => {
   const { runs, result } = outcome
   const plots = new Plots()

@@ -1,4 +1,4 @@
-/** What the page's plots show, as data for uPlot. */
+/** The data of the page's plots, for uPlot. */
 
 import { policyNames } from '../contenders.ts'
 import { auxiliaryWaits, primaryWaits } from '../metrics.ts'
@@ -14,23 +14,26 @@ export interface PlotSeries {
 
 export interface PlotData {
   readonly title: string
-  /** What the x values are: minutes, or seconds on a logarithmic axis. */
+  /** The x values: minutes, or seconds on a logarithmic axis. */
   readonly x: 'minutes' | 'log-seconds'
   readonly y: 'tokens' | 'calls' | 'share' | 'log-seconds'
   readonly series: ReadonlyArray<PlotSeries>
-  /** x, then each series; null where one has no value. */
+  /** x, then each series; null where a series has no value. */
   readonly data: ReadonlyArray<ReadonlyArray<number | null>>
-  /** Per series and point, the fragment that a click goes to. */
+  /** By series and point: the fragment that a click opens. */
   readonly links?: ReadonlyArray<ReadonlyArray<string | null>>
 }
 
 const minutes = (ms: number): number => Math.round(ms / 60) / 1_000
 const finite = (value: number): number | null => (Number.isFinite(value) ? Math.round(value) : null)
-/** Logarithmic axes begin here, s: a wait of nothing stands at their foot. */
+/** Start of logarithmic axes, s: a wait of 0 is drawn here. */
 const leastSeconds = 0.1
 const seconds = (ms: number): number => Math.max(leastSeconds, Math.round(ms) / 1_000)
 
-/** Colours of policies, the same in every plot (after Okabe and Ito: told apart by most eyes, on light and dark). */
+/**
+ * Colours of policies, the same in every plot (after Okabe and Ito: distinct for most eyes, on light and
+ * dark).
+ */
 const colours = [
   '#0072b2',
   '#d55e00',
@@ -97,7 +100,7 @@ export const lanesPlot = (run: Run, policy: string): PlotData => {
 export const storyId = (policy: string, callId: string): string =>
   `story-${policy}-${callId.replaceAll('/', '-')}`
 
-/** Each primary by the time at which it came: how long it waited, under several policies. */
+/** The wait of each primary by its time of arrival, under several policies. */
 export const waitsOverTime = (runs: ReadonlyArray<readonly [string, Run]>, linked: string): PlotData => {
   const spans = runs.map(([policy, run]) => ({ policy, spans: primarySpans(run, run.scenario.durationMs) }))
   const times = [...new Set(spans.flatMap(({ spans: all }) => all.map(({ submittedAtMs }) => submittedAtMs)))]

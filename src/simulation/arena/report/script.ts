@@ -1,4 +1,4 @@
-/** The page's own script: it hands each plot's data to uPlot. Plain JavaScript of the browser. */
+/** The page's own script: it gives each plot's data to uPlot. Plain JavaScript of the browser. */
 export const script = `
 const plots = JSON.parse(document.getElementById('plots').textContent)
 const ink = getComputedStyle(document.documentElement).getPropertyValue('--soft').trim()

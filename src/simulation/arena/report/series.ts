@@ -1,4 +1,4 @@
-/** What the plots show, computed from a run. */
+/** The series of the plots, computed from a run. */
 import type { CallRecord } from '../../world.ts'
 import type { Run } from '../run.ts'
 
@@ -6,13 +6,13 @@ const minuteMs = 60_000
 
 export interface TokenPoint {
   readonly atMs: number
-  /** Input tokens accepted in the minute before, or in the clock minute where a rule counts by those. */
+  /** Input tokens accepted in the minute before, or in the clock minute when a rule counts by those. */
   readonly usedTokens: number
-  /** `usedTokens` and what one more call could have had then; Infinity when nothing bounds it. */
+  /** `usedTokens` plus the tokens that one more call could have had; Infinity when no rule limits them. */
   readonly ceilingTokens: number
 }
 
-/** Tokens against the ceiling, at the run's plot points, before anything else of that millisecond. */
+/** Tokens against the ceiling, at the run's plot points, before any other event of that millisecond. */
 export const tokenSeries = ({ log, rooms, scenario }: Run): ReadonlyArray<TokenPoint> => {
   const accepted = log.filter(({ kind }) => kind === 'accepted')
   const byClock = scenario.provider.rules.some(
@@ -31,9 +31,9 @@ export interface PrimarySpan {
   readonly id: string
   readonly inputTokens: number
   readonly submittedAtMs: number
-  /** Null when it was never accepted. */
+  /** Null when the call was never accepted. */
   readonly acceptedAtMs: number | null
-  /** When it was answered or given up; the end of the run when neither. */
+  /** Time of the answer or of giving up; the end of the run when neither came. */
   readonly endedAtMs: number
   readonly refusals: number
   readonly failed: boolean

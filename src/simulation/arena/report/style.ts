@@ -1,4 +1,4 @@
-/** The report's style, light and dark as the reader's system says. */
+/** The report's style, light or dark as the reader's system prefers. */
 export const style = `:root{color-scheme:light dark;--ink:#1b1f24;--soft:#59636e;--paper:#fff;--grid:#e4e8ec;--ours:#eef5fb}
 @media (prefers-color-scheme:dark){:root{--ink:#e6e9ec;--soft:#a0a9b2;--paper:#14171a;--grid:#2a3036;--ours:#17242f}}
 *{box-sizing:border-box}body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,sans-serif}

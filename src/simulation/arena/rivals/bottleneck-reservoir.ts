@@ -1,13 +1,13 @@
 /**
- * Bottleneck with its own means against token limits, as its page on reservoirs advises: a limiter
- * per limit that the provider's page names, each with `reservoir` and `reservoirRefreshAmount` of
- * that limit, `reservoirRefreshInterval` of a minute, and a `weight` for every job. A model of the
- * library, held to it by the tests on the same virtual time.
+ * Bottleneck with its own means against token limits, as its page on reservoirs advises. Each limit of the
+ * provider's page has a limiter: `reservoir` and `reservoirRefreshAmount` are the limit,
+ * `reservoirRefreshInterval` is a minute, and every job has a `weight`. This is a model of the library; tests
+ * compare both on the same virtual time.
  *
- * Tuned as a careful user would. A job is never given more weight than the reservoir holds, because
- * such a job blocks a limiter for ever. Calls at once are bounded by a limiter of their own, since
- * `maxConcurrent` counts weights. Jobs pass the limiters of the scarcest unit first and take a place
- * last. A `failed` handler obeys a stated wait and else retries 5 times at 1, 2, 4, 8, 8 s.
+ * Tuned as a careful user would. A job's weight never exceeds the reservoir, because such a job blocks a
+ * limiter for ever. A limiter of its own bounds the calls at once, because `maxConcurrent` counts weights.
+ * Jobs pass the limiters of the scarcest unit first and take a place last. A `failed` handler obeys a stated
+ * wait; otherwise it retries 5 times at 1, 2, 4, 8, 8 s.
  */
 import type { Timeline } from '../../timeline.ts'
 import { estimateOf, type SimulatedCall } from '../../world.ts'
@@ -19,7 +19,7 @@ import { patientRetries, sendRetrying } from './retrying.ts'
 
 export const refreshMs = 60_000
 
-/** One limiter as it is configured; without a reservoir it only bounds the jobs at once. */
+/** The configuration of one limiter; without a reservoir it only bounds the jobs at once. */
 export interface LimiterSetting {
   /** Units per minute; null for no reservoir. */
   readonly reservoir: number | null
@@ -83,7 +83,7 @@ class Limiter {
     })
   }
 
-  /** Strictly by priority: a job that does not fit holds back all behind it. */
+  /** Strictly by priority: a job that does not fit delays all jobs behind it. */
   #drain(): void {
     for (let call = this.#line.peek(); call !== null; call = this.#line.peek()) {
       const weight = this.#setting.weightOf(call)
@@ -94,7 +94,7 @@ class Limiter {
       this.#running += weight
       const job = this.#jobs.get(call.id)!
       this.#jobs.delete(call.id)
-      // Bottleneck runs a job in a timer's turn.
+      // Bottleneck starts a job from a timer.
       this.#timeline.after(0, () =>
         job(() => {
           this.#running -= weight

@@ -1,12 +1,12 @@
 /**
- * A router before one deployment, after LiteLLM's with its request priorities: while the deployment
- * is well every call goes at once; a 429 puts it in a cooldown, for the stated wait or else 5 s, and
- * what comes meanwhile stands in a line by priority. A counter per clock minute keeps the deployment
- * out of use once the tokens or requests that its page allows were used; tokens are counted when an
- * answer is complete. A refused call is tried twice more, through the line, and then fails.
+ * A router before one deployment, modelled on LiteLLM's with its request priorities. While the deployment is
+ * healthy every call goes at once. A 429 puts it in a cooldown, for the stated wait or else 5 s; calls that
+ * come meanwhile wait in a line by priority. A counter per clock minute stops using the deployment once the
+ * tokens or requests of its page were used. Tokens are counted when an answer is complete. A refused call is
+ * tried twice more, through the line, and then fails.
  *
- * Assumed where the documentation is silent: with one deployment it is cooled all the same, because
- * there is nothing else to route to; the line is looked at whenever the deployment may be used again.
+ * Assumed where the documentation is silent: a single deployment is cooled too, although there is no other to
+ * route to; the line is checked whenever the deployment may be used again.
  */
 import type { Scheduler, SimulatedCall, World } from '../../world.ts'
 import type { Contender } from '../ground.ts'

@@ -67,7 +67,7 @@ export const edictGate: Contender = ({ world, scenario, random }) => {
 
   return {
     submit: (call) => {
-      // Everything that is not background ingestion is high, as in the seed; a stated lane wins.
+      // Every class except background ingestion is high, as in the seed; a stated lane wins.
       if (call.lane === 'primary') high.push(call)
       else background.push(call)
       wake()

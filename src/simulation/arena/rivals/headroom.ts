@@ -1,13 +1,13 @@
 /**
- * What a competent engineer writes in an afternoon: a client-side bucket before a priority line.
+ * A solution that a competent engineer writes in an afternoon: a client-side bucket before a priority line.
  *
- * The bucket's rate, level and burst come from response headers; else from stated ceilings and
- * waits; else they are learned from refusals (`learnt-bucket.ts`). Among primaries a smaller call
- * that fits may pass one that does not. Auxiliaries leave the largest primary seen so far in the bucket,
- * and while the bucket is not known, none goes before a waiting primary. They go in their order. Only a refusal that says
- * nothing starts a pause, of calls of its size and larger, that doubles from 0.5 s to 8 s.
+ * The bucket's rate, level and burst come from response headers; else from stated ceilings and waits; else
+ * they are learned from refusals (`learnt-bucket.ts`). Among primaries a smaller call that fits may pass a
+ * larger one that does not. Auxiliaries leave the largest primary seen so far in the bucket. While the bucket
+ * is unknown, no auxiliary goes before a waiting primary. Auxiliaries go in their order. A refusal without
+ * any information starts a pause for calls of its size and larger; the pause doubles from 0.5 s to 8 s.
  *
- * `headroomTold` begins with the limits of the provider's page, and believes a burst of one minute.
+ * `headroomTold` begins with the limits of the provider's page, and assumes a burst of one minute.
  */
 import type { LimitFact } from '../../../emulator/index.ts'
 import type { VisibleRefusal } from '../../answers.ts'
@@ -18,9 +18,9 @@ import { LearntBucket } from './learnt-bucket.ts'
 
 const firstPauseMs = 500
 const mostPauseMs = 8_000
-/** How often the line is looked at while something waits for a level that no arithmetic gives, ms. */
+/** How often the line is checked while a call waits for a level that no arithmetic gives, ms. */
 const lookAgainMs = 1_000
-/** How long a learnt bound on calls at once holds before one more is tried, ms. */
+/** How long a learnt bound on calls at once stays before one more call is tried, ms. */
 const placesGrowMs = 60_000
 
 interface Pause {
@@ -40,11 +40,11 @@ class Headroom implements Scheduler {
   /** Input tokens of the largest primary seen that a bucket can hold. */
   #largestPrimary = 0
   #pause: Pause = { untilMs: 0, sizeTokens: 0, doublings: 0 }
-  /** Of refused calls, until when they were told to wait. */
+  /** By refused call: the time until which it was told to wait. */
   readonly #notBeforeMs = new Map<string, number>()
-  /** Everything waits until then. */
+  /** All calls wait until this time. */
   #closedUntilMs = 0
-  /** Output of the largest answer to a primary seen, and of the answers that are being written, tokens. */
+  /** Largest output of a primary's answer seen, and the output of the answers under way, tokens. */
   #largestOutput = 0
   #flyingOutput = 0
   #headersSeen = false
@@ -95,7 +95,7 @@ class Headroom implements Scheduler {
           continue
         }
         wakeAtMs = Math.min(wakeAtMs, goesAtMs)
-        // Auxiliaries go in their order, or the large ones would never go.
+        // Auxiliaries go in their order; otherwise the large ones would never go.
         if (line === this.#auxiliaries) break
         index += 1
       }
@@ -103,7 +103,7 @@ class Headroom implements Scheduler {
     this.#wake(wakeAtMs)
   }
 
-  /** When the call is thought to fit, ms; not before now. */
+  /** The time at which the call should fit, ms; never before now. */
   #goesAtMs(call: SimulatedCall, nowMs: number): number {
     const inputTokens = estimateOf(call)
     if (nowMs < this.#closedUntilMs) return this.#closedUntilMs
@@ -150,7 +150,7 @@ class Headroom implements Scheduler {
       completed: () => {
         this.#inFlight -= 1
         this.#flyingOutput -= call.outputTokens
-        // The usage says what it was; headers have said so already.
+        // The usage gives the true number; headers have already given it.
         if (!this.#headersSeen) this.#input.take(call.inputTokens - inputTokens, this.#nowMs)
         this.#output.take(call.outputTokens, this.#nowMs)
         this.#drain()
@@ -187,14 +187,14 @@ class Headroom implements Scheduler {
     line.unshift(call)
     if (refusal.currentLimit !== undefined) this.#input.stated(refusal.currentLimit)
     const { kind, retryAfterMs } = refusal
-    // A stated wait is met even where the bucket believes otherwise: headers lag and lie.
+    // A stated wait is obeyed even if the bucket allows more: headers lag and lie.
     this.#notBeforeMs.set(call.id, nowMs + Math.max(1, retryAfterMs ?? 0))
     if (kind === 'concurrency') {
       this.#places = Math.max(1, this.#inFlight)
       this.#placesGrowAtMs = nowMs + placesGrowMs
       return
     }
-    // A plain 429 is taken for the most common limit.
+    // A plain 429 counts as the most common limit.
     const ofTokens = kind === 'input-tokens-per-minute' || kind === 'unknown-rate-limit'
     const ofSize = ofTokens || kind === 'acceleration'
     if (retryAfterMs !== null) {
@@ -202,7 +202,7 @@ class Headroom implements Scheduler {
       else this.#closedUntilMs = Math.max(this.#closedUntilMs, nowMs + retryAfterMs)
       return
     }
-    // A ceiling that moves is no bucket: nothing is learnt of it.
+    // A moving ceiling is not a bucket: the bucket learns nothing from it.
     if (ofTokens) this.#input.refused(inputTokens, nowMs)
     this.#holdBack(ofSize ? inputTokens : 0, nowMs)
   }
@@ -215,7 +215,7 @@ class Headroom implements Scheduler {
     pause.untilMs = nowMs + backoffMs * (1 - 0.25 * this.#ground.random())
   }
 
-  /** A call that no bucket holds is nothing to keep room for. */
+  /** The bucket keeps no room for a call that no bucket holds. */
   #largestWaiting(): number {
     return this.#primaries.reduce((most, call) => Math.max(most, estimateOf(call)), 0)
   }

@@ -1,23 +1,23 @@
-/** A limit per minute as a client keeps it: a bucket whose rate, burst and level it is told or learns. */
+/** A client's view of a limit per minute: a bucket whose rate, burst and level it is told or learns. */
 import type { LimitFact } from '../../../emulator/index.ts'
 
 const minuteMs = 60_000
-/** Shortest time between refusals that a rate is learnt from, ms. */
+/** Shortest time between refusals from which a rate is learnt, ms. */
 const shortestSpanMs = 10_000
-/** How much of a newly measured rate is believed at once. */
+/** The share of a newly measured rate in the new estimate. */
 const believed = 0.5
-/** How much a learnt rate grows with each ms without a refusal, so that a limit that rose is found. */
+/** Growth of a learnt rate per ms without a refusal, so that a raised limit is found. */
 const growthPerMs = 0.1 / minuteMs
 
 export class LearntBucket {
-  /** Units per ms; null while nothing is known. */
+  /** Units per ms; null while unknown. */
   #perMs: number | null
   #burst = Number.POSITIVE_INFINITY
   #level = Number.POSITIVE_INFINITY
   #atMs = 0
-  /** Headers or a page said the rate: refusals do not change it. */
+  /** Headers or a page stated the rate: refusals do not change it. */
   #said: boolean
-  /** Accepted since the newest refusal that a rate is measured from. */
+  /** Units accepted since the refusal from which a rate is measured. */
   #sinceRefusal: { readonly atMs: number; units: number } | null = null
 
   constructor(perMinute: number | null) {
@@ -30,12 +30,12 @@ export class LearntBucket {
     return this.#perMs !== null && Number.isFinite(this.#level)
   }
 
-  /** Most that it holds; Infinity while unknown. */
+  /** The bucket's capacity; Infinity while unknown. */
   get burst(): number {
     return this.#burst
   }
 
-  /** When it holds so many, ms; now for more than it ever holds once it is full, and while it is unknown. */
+  /** When the bucket holds `units`, ms. Now while it is unknown; when full, for units above its capacity. */
   holdsAtMs(units: number, nowMs: number): number {
     if (!this.known) return nowMs
     this.#refill(nowMs)
@@ -58,7 +58,7 @@ export class LearntBucket {
     if (units > this.#burst) this.#burst = units
   }
 
-  /** A header's limit, what is left, and when it is whole again. */
+  /** Reads a header's limit, remainder and reset. */
   read({ limit, remaining, resetAtMs }: LimitFact, nowMs: number): void {
     this.#said = true
     this.#perMs = limit / minuteMs
@@ -67,7 +67,7 @@ export class LearntBucket {
     this.#burst = Math.max(1, remaining + Math.max(0, resetAtMs - nowMs) * this.#perMs)
   }
 
-  /** A limit per minute, of a page or a refusal: a burst of one minute is assumed, and a full start. */
+  /** Takes a limit per minute from a page or a refusal. Assumes a burst of one minute and a full start. */
   stated(perMinute: number): void {
     this.#said = true
     this.#perMs = perMinute / minuteMs
@@ -75,14 +75,14 @@ export class LearntBucket {
     this.#level = Math.min(this.#level, this.#burst)
   }
 
-  /** So much would fit after so long. */
+  /** A call of `units` would fit after this wait. */
   waits(units: number, retryAfterMs: number, nowMs: number): void {
     if (this.#perMs === null) return
     this.#refill(nowMs)
     this.#level = Math.min(this.#level, units - retryAfterMs * this.#perMs)
   }
 
-  /** It held less, and nothing said how much less: halfway is the guess. */
+  /** The bucket held less, and the refusal did not tell how much: the middle is the guess. */
   refused(units: number, nowMs: number): void {
     const { atMs, units: accepted } = this.#sinceRefusal ?? { atMs: nowMs, units: 0 }
     const spanMs = nowMs - atMs

@@ -1,7 +1,7 @@
 /**
- * Priority queues with a bound on what runs: models of p-queue and of Bottleneck as people put them
- * before an LLM client. The libraries are not dependencies of this package; tests run the same
- * traffic through them and hold these models to the same dispatches.
+ * Priority queues with a bound on running calls: models of p-queue and of Bottleneck as people put them
+ * before an LLM client. The libraries are not dependencies of this package. Tests run the same traffic
+ * through them and require the same dispatches from these models.
  */
 import { sdkRetries } from '../../schedulers.ts'
 import type { SimulatedCall } from '../../world.ts'
@@ -19,7 +19,7 @@ export class PriorityLine {
     else band.calls.push(call)
   }
 
-  /** What `shift` would answer. */
+  /** The next result of `shift`, without removing it. */
   peek(): SimulatedCall | null {
     if (this.#bands.size === 0) return null
     const band = this.#bands.get(Math.min(...this.#bands.keys()))!
@@ -73,9 +73,9 @@ export const pQueuePriority: Contender = ({ world, scenario, random }) => {
 }
 
 /**
- * `new Bottleneck({ maxConcurrent })` with `schedule({ priority }, ...)` and a `failed` handler that
- * obeys a stated wait and else retries 5 times at 1, 2, 4, 8, 8 s. A job keeps its place while it
- * waits to retry. Bottleneck runs a job in a timer's turn, not in the turn that scheduled it.
+ * `new Bottleneck({ maxConcurrent })` with `schedule({ priority }, ...)` and a `failed` handler that obeys a
+ * stated wait and otherwise retries 5 times at 1, 2, 4, 8, 8 s. A job keeps its place while it waits to
+ * retry. Bottleneck starts a job from a timer, not in the turn that scheduled it.
  */
 export const bottleneckPriority: Contender = ({ world, scenario, random }) => {
   const capacity = capacityOf(scenario)

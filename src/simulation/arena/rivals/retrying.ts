@@ -1,4 +1,4 @@
-/** One call with its client's retries, as the SDKs and their users' retry handlers make them. */
+/** One call with its client's retries, as SDKs and users' retry handlers do them. */
 
 import type { VisibleRefusal } from '../../answers.ts'
 import { obeyedMs, type RetryBounds } from '../../schedulers.ts'
@@ -15,9 +15,9 @@ export const patientRetries: RetryBounds = {
 export interface Retrying {
   readonly bounds: RetryBounds
   readonly random: () => number
-  /** Share of a backoff that is jittered away, in [0, 1]. */
+  /** Share of a backoff that jitter may remove, in [0, 1]. */
   readonly jitter: number
-  /** Answered, or given up: told once. */
+  /** The call was answered or given up; called once. */
   readonly over: () => void
 }
 
@@ -32,7 +32,7 @@ export const waitBeforeRetry = (
   return obeyedMs(retryAfterMs, bounds) ?? Math.ceil(backoffMs * (1 - jitter * random()))
 }
 
-/** Sends the call now and again until it is answered or its client gives up. */
+/** Sends the call again and again until it is answered or its client gives up. */
 export const sendRetrying = (world: World, call: SimulatedCall, retrying: Retrying): void => {
   const attempt = (retries: number): void => {
     world.dispatch(call, {

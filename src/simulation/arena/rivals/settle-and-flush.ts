@@ -1,11 +1,11 @@
 /**
- * The first fix of a host that met the problem: a gate in memory per agent. A primary closes its own
- * agent's gate, waits until that agent's auxiliaries in flight have settled, holds the gate for the
- * whole turn, and then lets all waiting auxiliaries go at once. After an acceleration limit the
- * primary cools down for 65 s and up to 5 s more, the gate still closed.
+ * The first fix of a host with this problem: a gate in memory per agent. A primary closes its own agent's
+ * gate, waits until that agent's auxiliaries in flight have settled, and keeps the gate closed for the whole
+ * turn. Then all waiting auxiliaries go at once. After an acceleration limit the primary cools down for 65 s
+ * and up to 5 s more, with the gate still closed.
  *
- * Assumed where its description is silent: a primary refused for another reason is retried as its
- * auxiliaries are (5 times at 1, 2, 4, 8, 8 s); a primary cools down as often as it takes.
+ * Assumed where its description is silent: a primary refused for another reason is retried like its
+ * auxiliaries (5 times at 1, 2, 4, 8, 8 s); the number of a primary's cooldowns has no limit.
  */
 import type { SimulatedCall, World } from '../../world.ts'
 import type { Contender } from '../ground.ts'
