@@ -3,7 +3,9 @@
 export {
   adaptivePolicy,
   type Call,
+  type Charges,
   type Decision,
+  defaultCharges,
   defaultPolicy,
   type EpisodeSummary,
   type Evidence,
@@ -43,6 +45,7 @@ export {
   laneRefusalIn,
 } from './clients/membrane-adapter.ts'
 export { type Clock, ManualClock, systemClock } from './clock.ts'
+export { chargesOf, type KnownCharges } from './config/charges.ts'
 export { policyFromEnvironment } from './config/environment.ts'
 export {
   bestEffortLaneCap,

@@ -2,12 +2,12 @@
 import { HashMap } from 'effect'
 import { rest } from '../collections/heap.ts'
 import { peek } from '../collections/queue.ts'
-import { fitsAt, noBudget } from '../limits/budget.ts'
+import { noBudget } from '../limits/budget.ts'
 import { warmFromMs } from '../limits/pacing.ts'
 import { warmth } from '../limits/ramp.ts'
 import type { Lane } from '../model/call.ts'
 import {
-  costOfCall,
+  budgetFitsAt,
   isHeld,
   owedInMs,
   ranksAgeAt,
@@ -161,7 +161,7 @@ const firstAuxiliaryTime = (context: ScopeContext): number => {
   let earliest = never
   if (waitsForProvider(context)) earliest = sooner(context, earliest, context.wait!.untilMs)
   const front = context.budget === noBudget ? null : turnFront(context)
-  if (front !== null) earliest = sooner(context, earliest, fitsAt(context.budget, costOfCall(front), at))
+  if (front !== null) earliest = sooner(context, earliest, budgetFitsAt(context, front))
   const warms = warmth(context.ramp, at) === 'warm-up'
   // Who backs off may stand behind a front that waits for something else.
   for (const pace of Object.values(context.pacing)) {

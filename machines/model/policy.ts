@@ -1,4 +1,5 @@
 import { Schema } from 'effect'
+import { type Charges, ChargesSchema, defaultCharges } from './charges.ts'
 import { decodeOrThrow, finite, InvalidInput, integer, maxSafe, type Problem, text } from './invalid.ts'
 
 const day = 24 * 60 * 60_000
@@ -104,6 +105,8 @@ const PolicySchema = Schema.Struct({
   /** Whether a call whose outcome died with its host may be dispatched again. */
   unknownAfterRestart: Schema.Literals(['report', 'dispatchAgain']),
   limits: LimitsSchema,
+  /** What the provider counts of a call against these limits, and when (`model/charges.ts`). */
+  charges: ChargesSchema,
   /** Share of a principal in the auxiliary lane, by its name; 1 when not named. */
   weights: Schema.Record(text(1, 256), finite(0.01, 1_000)),
   /** Auxiliaries in flight of a principal at most, by its name. */
@@ -116,8 +119,10 @@ const PolicySchema = Schema.Struct({
 
 /** Everything that can be chosen about one scope. Durations in milliseconds. */
 export type Policy = typeof PolicySchema.Type
-export type PolicyInput = Partial<Omit<Policy, 'limits' | 'qos'>> & {
+export type PolicyInput = Partial<Omit<Policy, 'limits' | 'charges' | 'qos'>> & {
   readonly limits?: Partial<Limits>
+  /** What is left out is as `defaultCharges` has it. */
+  readonly charges?: Partial<Charges>
   /** What is left out is `auto`: `{}` sizes everything by the capacity. */
   readonly qos?: Partial<QosPolicy> | null
 }
@@ -168,6 +173,7 @@ export const defaultPolicy: Policy = {
   settledRetention: 4_096,
   unknownAfterRestart: 'report',
   limits: noLimits,
+  charges: defaultCharges,
   weights: {},
   quotas: {},
   principalQuota: null,
@@ -225,6 +231,7 @@ const completed = (name: string, input: PolicyInput, base: Policy): Policy => {
           ...base,
           ...input,
           limits: merged(base.limits, input.limits),
+          charges: merged(base.charges, input.charges),
           qos:
             input.qos === null
               ? null

@@ -1,6 +1,7 @@
 import type { Queue } from '../collections/queue.ts'
-import { type Cost, fitsAt } from '../limits/budget.ts'
+import { fitsAt, noBudget } from '../limits/budget.ts'
 import { capacityOf, reservedOf } from '../limits/capacity.ts'
+import { neededFor } from '../limits/charges.ts'
 import * as pacing from '../limits/pacing.ts'
 import * as ramp from '../limits/ramp.ts'
 import type { PriorityClass } from '../model/call.ts'
@@ -10,11 +11,11 @@ import { headOf } from './fairness.ts'
 import { standingRank } from './primary-order.ts'
 import { heldSince, type NextTurn, nextThatFits, pickAuxiliary, ringFront } from './turns.ts'
 
-export const costOfCall = ({ call }: Pick<Waiting, 'call'>): Cost => ({
-  requests: 1,
-  inputTokens: call.inputTokens,
-  outputTokens: call.outputTokens,
-})
+/** When the budget holds what the call needs, epoch milliseconds; the scope's time when it does now. */
+export const budgetFitsAt = (
+  { budget, policy, at }: ScopeContext,
+  { call }: Pick<Waiting, 'call'>,
+): number => (budget === noBudget ? at : fitsAt(budget, neededFor(policy.charges, call), at))
 
 /** Whether the gate is closed for a primary: one waits, or the policy still holds it for one that runs, or for its turn. */
 export const primaryWanted = ({ policy, counts, heldTurns }: ScopeContext): boolean =>
@@ -58,7 +59,7 @@ export const isHeld = (context: ScopeContext): boolean => {
   if (context.ring.size === 0 || !(context.foregroundActive || primaryWanted(context))) return false
   if (waitsForProvider(context) || fillsItsPlaces(context)) return false
   const front = turnFront(context)
-  return front !== null && fitsAt(context.budget, costOfCall(front), context.at) <= context.at
+  return front !== null && budgetFitsAt(context, front) <= context.at
 }
 
 /** Milliseconds that the held clock has still to run before a quantum is owed; null when nobody could have it. */
@@ -134,7 +135,7 @@ export const isPaced = (context: ScopeContext, { call }: Waiting): boolean =>
 /** Why this auxiliary does not fit, though the lane may go; null when it does. */
 export const auxiliaryMisfit = (context: ScopeContext, waiting: Waiting): 'pacing' | 'budget' | null => {
   if (isPaced(context, waiting)) return 'pacing'
-  return fitsAt(context.budget, costOfCall(waiting), context.at) > context.at ? 'budget' : null
+  return budgetFitsAt(context, waiting) > context.at ? 'budget' : null
 }
 
 /** When this primary may be tried, epoch milliseconds: what the provider said, the budget and the ramp allow. */
@@ -145,7 +146,7 @@ export const primaryFitsAt = (context: ScopeContext, waiting: Waiting): number =
     at,
     wait?.untilMs ?? 0,
     pace.refusals > 0 ? pace.pausedUntilMs : 0,
-    fitsAt(context.budget, costOfCall(waiting), at),
+    budgetFitsAt(context, waiting),
     ramp.tryAt(context.ramp, waiting.call.inputTokens, policy.quietWindowMs, at),
   )
 }

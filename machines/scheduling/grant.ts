@@ -1,13 +1,13 @@
 /** A waiting call gets its permit: what that changes in the counts, the budget and the windows. */
 import { HashMap } from 'effect'
 import { charge } from '../limits/budget.ts'
+import { takenAtAdmission } from '../limits/charges.ts'
 import * as pacing from '../limits/pacing.ts'
 import * as ramp from '../limits/ramp.ts'
 import type { PriorityClass } from '../model/call.ts'
 import type { GrantReason } from '../model/decision.ts'
 import { type InFlight, lookup, type TakenTurn, type Waiting, without } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
-import { costOfCall } from './admission.ts'
 import { checkEntered, checkGrant, checkLeft } from './invariants.ts'
 import { noteGrant } from './timeouts.ts'
 
@@ -35,6 +35,7 @@ export const grant = (
     preempted: false,
     borrowed,
     paced: takeWindow(draft, call.priorityClass),
+    taken: takenAtAdmission(draft.policy.charges, call),
     heldFromMs,
     turn,
   }
@@ -43,7 +44,7 @@ export const grant = (
   checkLeft(waited, draft.waiting, call.id)
   checkEntered(flew, draft.inFlight, call.id)
   if (probes) holdForProbe(draft, call.id)
-  draft.budget = charge(draft.budget, costOfCall(waiting), draft.at)
+  draft.budget = charge(draft.budget, granted.taken, draft.at)
   draft.ramp = ramp.use(draft.ramp, call.inputTokens, draft.at, draft.at)
   countGrant(draft, granted)
   noteGrant(draft, call.lane, { seq, id: call.id, grantedAt: draft.at })

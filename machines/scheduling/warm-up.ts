@@ -7,12 +7,12 @@
  */
 
 import { between, leavesAt, minuteMs, trailing } from '../collections/usage-window.ts'
-import { fitsAt } from '../limits/budget.ts'
 import { ceilingAt } from '../limits/ceiling.ts'
 import { steady, warmFromMs } from '../limits/pacing.ts'
 import { boundsOf, changesAt, type Ramp, refusedUseAt } from '../limits/ramp.ts'
 import { factorAt } from '../limits/ramp-plan.ts'
 import type { ScopeContext, Waiting } from '../state/context.ts'
+import { budgetFitsAt } from './admission.ts'
 import { frontCalls } from './turns.ts'
 
 /** Calls that are looked at; every choice of them is tried. */
@@ -66,9 +66,9 @@ export const pack = (sizes: ReadonlyArray<number>, room: number): ReadonlyArray<
   return sizes.flatMap((_, index) => (chosen & (1 << index) ? [index] : []))
 }
 
-const mayGo = ({ pacing, budget, at }: ScopeContext, { call }: Waiting): boolean =>
-  at >= warmFromMs(pacing[call.priorityClass] ?? steady) &&
-  fitsAt(budget, { requests: 1, inputTokens: call.inputTokens, outputTokens: call.outputTokens }, at) <= at
+const mayGo = (context: ScopeContext, waiting: Waiting): boolean =>
+  context.at >= warmFromMs(context.pacing[waiting.call.priorityClass] ?? steady) &&
+  budgetFitsAt(context, waiting) <= context.at
 
 const smallest = (calls: ReadonlyArray<Waiting>): Waiting | null =>
   calls.reduce<Waiting | null>(

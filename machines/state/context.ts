@@ -3,7 +3,7 @@ import { type Endings, noEndings } from '../collections/ended-log.ts'
 import type { Heap } from '../collections/heap.ts'
 import { empty, type Queue } from '../collections/queue.ts'
 import { emptyRing, type Ring } from '../collections/ring.ts'
-import { type Budget, declare, noBudget } from '../limits/budget.ts'
+import { type Budget, type Cost, declare, noBudget } from '../limits/budget.ts'
 import { initialCapacity, type LearnedCapacity } from '../limits/capacity.ts'
 import type { Pace } from '../limits/pacing.ts'
 import { emptyRamp, type Ramp } from '../limits/ramp.ts'
@@ -61,6 +61,8 @@ export interface InFlight {
   readonly borrowed: boolean
   /** Counted against its class's window until it is accepted. */
   readonly paced: boolean
+  /** What was taken from the budget for it. */
+  readonly taken: Cost
   /** Reading of the held clock when it was submitted. */
   readonly heldFromMs: number
   /** Of an auxiliary that took a turn: what it was, so that a refusal gives it back; null of any other. */

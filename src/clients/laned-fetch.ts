@@ -8,6 +8,7 @@ import type { PolicyInput } from '../../machines/index.ts'
 import { currentAmbient } from '../carrier/ambient.ts'
 import { systemClock } from '../clock.ts'
 import { type BytesEstimator, makeBytesEstimator } from '../gateway/estimator.ts'
+import { maxOutputIn } from '../gateway/max-output.ts'
 import { admissionProblem } from '../gateway/problem.ts'
 import { capacityEvidence, LimitReader } from '../gateway/reading.ts'
 import { Attempts, type Sender } from '../host/attempts.ts'
@@ -76,8 +77,10 @@ export const lanedFetch = (lanes: LaneScope | LaneHost, options: LanedFetchOptio
     const { scope, provider } = scopeOf(lanes, asked, options)
     const estimated = asked.body === null ? 0 : estimator.estimate(asked.body, asked.model ?? '', scope.name)
     const signal = call.signal ?? asked.signal
+    const maxOutputTokens = asked.body === null ? null : maxOutputIn(asked.body)
     const request = {
       inputTokens: estimated,
+      ...(maxOutputTokens === null ? {} : { maxOutputTokens }),
       ...call,
       id: call.id ?? randomUUID(),
       ...(signal === undefined ? {} : { signal }),

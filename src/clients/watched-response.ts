@@ -1,7 +1,7 @@
 /** A response that passes on as it is, and tells when its body has ended, broken or been dropped. */
 import type { Evidence, Usage } from '../../machines/index.ts'
 import { makeStreamReader } from '../evidence/index.ts'
-import { isEventStream, makeBodyReader } from '../gateway/reading.ts'
+import { coreUsage, isEventStream, makeBodyReader } from '../gateway/reading.ts'
 import type { AnswerHead } from '../gateway/transport.ts'
 
 /** How the body of an answer ended. */
@@ -28,15 +28,12 @@ const readerOf = (provider: string, head: AnswerHead, receivedAt: number): Answe
   return {
     push: (chunk) => stream.push(chunk),
     end: () => stream.end(),
-    reading: () => ({ usage: plain(stream.usage), evidence: stream.evidence }),
+    reading: () => ({ usage: coreUsage(stream.usage), evidence: stream.evidence }),
     get done() {
       return stream.done
     },
   }
 }
-
-const plain = (usage: Usage | null): Usage | null =>
-  usage === null ? null : { inputTokens: usage.inputTokens, outputTokens: usage.outputTokens }
 
 export const headOf = ({ status, headers }: Response): AnswerHead => {
   const fields = Object.fromEntries(headers)

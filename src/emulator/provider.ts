@@ -37,7 +37,7 @@ export interface ProviderCall {
   readonly inputTokens: number
   /** Length of the answer, tokens; a whole number, >= 0. */
   readonly outputTokens: number
-  /** What the caller allows, tokens; by default the length of the answer. */
+  /** What the caller allows (`max_tokens`); left out when it states none. */
   readonly maxOutputTokens?: number
 }
 
@@ -64,6 +64,8 @@ export interface Ending {
   readonly outputTokens?: number
   /** Input tokens that the call turned out to have; by default those charged. */
   readonly inputTokens?: number
+  /** It ended in an error instead of an answer. Default false. */
+  readonly failed?: boolean
 }
 
 /** A provider on a clock that is given to it. Synchronous; every method is O(1) in the calls made so far, amortized. */
@@ -122,6 +124,7 @@ class LimitedProvider implements Provider {
   begin(call: ProviderCall): Accepted | Refused {
     checkCount('inputTokens', call.inputTokens)
     checkCount('outputTokens', call.outputTokens)
+    checkCount('maxOutputTokens', call.maxOutputTokens ?? 0)
     const atMs = this.#at(call.atMs)
     const answer = this.#rules.check(this.#states, limitCall(call, atMs))
     this.#states = answer.state
@@ -202,6 +205,8 @@ class LimitedProvider implements Provider {
       inputTokens: call.inputTokens,
       actualInputTokens: ending.inputTokens ?? call.inputTokens,
       outputTokens,
+      maxOutputTokens: call.maxOutputTokens ?? null,
+      failed: ending.failed ?? false,
     })
     this.#log.add({ at: atMs, kind, ...described(call), outputTokens })
     return true
@@ -229,7 +234,7 @@ const checkCount = (name: string, count: number): void => {
 const limitCall = (call: ProviderCall, atMs: number) => ({
   atMs,
   inputTokens: call.inputTokens,
-  maxOutputTokens: call.maxOutputTokens ?? call.outputTokens,
+  maxOutputTokens: call.maxOutputTokens ?? null,
 })
 
 const described = (call: ProviderCall) =>

@@ -18,6 +18,7 @@ import type { EstimateReading, TokenEstimator } from './estimator.ts'
 import { forward } from './forward.ts'
 import { requestFields } from './forward-headers.ts'
 import { KeptPlaces } from './kept-places.ts'
+import { maxOutputIn } from './max-output.ts'
 import { modelOf, textMember } from './model-of.ts'
 import { isOperator, releaseScope } from './operator.ts'
 import {
@@ -221,10 +222,10 @@ export class Door {
     const { upstream, origin, path, query } = route
     const said = readCallHeaders(request.headers)
     if (isProblems(said)) return said
-    const runner = scopes.find(upstream.provider, keyOf(request.headers, query), model)
+    const runner = scopes.find(upstream, keyOf(request.headers, query), model)
     if (runner === 'too-many' || isProblems(runner)) return runner
     const estimatedTokens = estimator.estimate(body, model, runner.name)
-    const call = this.#callOf(said, runner.name, estimatedTokens)
+    const call = this.#callOf(said, runner.name, estimatedTokens, maxOutputIn(body))
     // Told only where it is honoured, and only what the client said.
     const isRanked = upstream.honoursPriority && upstream.wire === 'openai' && said.priorityClass !== null
     const sent = isRanked ? withPriorityMember(body, priorityRanks[call.priorityClass]) : body
@@ -254,11 +255,12 @@ export class Door {
     }
   }
 
-  #callOf(said: CallHeaders, scope: string, estimatedTokens: number): Call {
+  #callOf(said: CallHeaders, scope: string, estimatedTokens: number, maxOutputTokens: number | null): Call {
     const { id, priorityClass, principal, lane, turnId, inputTokens, deadlineMs } = said
     return callOf(
       {
         inputTokens: inputTokens ?? estimatedTokens,
+        ...(maxOutputTokens === null ? {} : { maxOutputTokens }),
         ...(id === null ? {} : { id }),
         ...(priorityClass === null ? {} : { priorityClass }),
         ...(principal === null ? {} : { principal }),

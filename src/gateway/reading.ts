@@ -1,6 +1,12 @@
 /** Reads an answer as it passes: limits from its head, usage and errors from its body. Never changes a byte, never keeps text. */
 import type { Evidence, LimitReading, Usage } from '../../machines/index.ts'
-import { classify, makeStreamReader, readLimits, readUsage } from '../evidence/index.ts'
+import {
+  classify,
+  makeStreamReader,
+  type Usage as ReadUsage,
+  readLimits,
+  readUsage,
+} from '../evidence/index.ts'
 import type { AnswerHead } from './transport.ts'
 
 /** Of a JSON answer, what is held until its end to read its usage, bytes. */
@@ -21,8 +27,13 @@ export interface BodyReader {
   reading(): BodyReading
 }
 
-const plain = (usage: Usage | null): Usage | null =>
-  usage === null ? null : { inputTokens: usage.inputTokens, outputTokens: usage.outputTokens }
+/** What the core reads of a usage; cache reads are told where there were any. */
+export const coreUsage = (usage: ReadUsage | null): Usage | null => {
+  if (usage === null) return null
+  const { inputTokens, allInputTokens, outputTokens, cacheReadTokens } = usage
+  if (cacheReadTokens === 0) return { inputTokens, outputTokens }
+  return { inputTokens, outputTokens, allInputTokens, cacheReadTokens }
+}
 
 export const isEventStream = (head: AnswerHead): boolean =>
   /^\s*text\/event-stream/i.test(head.headers['content-type'] ?? '')
@@ -44,7 +55,7 @@ const streamReader = (provider: string, { headers }: AnswerHead, receivedAt: num
   return {
     push: (chunk) => reader.push(chunk),
     end: () => reader.end(),
-    reading: () => ({ usage: plain(reader.usage), evidence: reader.evidence }),
+    reading: () => ({ usage: coreUsage(reader.usage), evidence: reader.evidence }),
   }
 }
 
@@ -61,7 +72,7 @@ const jsonReader = (provider: string, head: AnswerHead, receivedAtMs: number): B
     end: () => {
       const body = parsed(Buffer.concat(chunks))
       reading = {
-        usage: plain(readUsage(provider, body)),
+        usage: coreUsage(readUsage(provider, body)),
         // Some relays answer 200 with an error inside.
         evidence: hasError(body) ? classify({ provider, ...head, body, receivedAt: receivedAtMs }) : null,
       }

@@ -1,15 +1,23 @@
 /** The scopes that requests belong to, found by provider, key and model. */
 
-import { InvalidInput, type PolicyInput } from '../../machines/index.ts'
+import { type Charges, InvalidInput, type PolicyInput } from '../../machines/index.ts'
 import type { LaneHost } from '../host/host.ts'
 import { kernelOf } from '../host/internal.ts'
 import { fingerprint, scopeName } from '../host/scope-name.ts'
 import type { ScopeRunner } from '../host/scope-runner.ts'
 import type { FieldProblem } from './call-headers.ts'
+import type { Upstream } from './upstreams.ts'
+
+/** What a scope has of its upstream. */
+export type ScopeUpstream = Pick<Upstream, 'provider' | 'charges'>
 
 export interface ScopeFinder {
   /** Answers what is wrong when no scope can have this model's name, or that it would be one too many. */
-  find(provider: string, key: string, model: string): ScopeRunner | ReadonlyArray<FieldProblem> | 'too-many'
+  find(
+    upstream: ScopeUpstream,
+    key: string,
+    model: string,
+  ): ScopeRunner | ReadonlyArray<FieldProblem> | 'too-many'
 }
 
 export interface ScopeFinderOptions {
@@ -21,13 +29,17 @@ export interface ScopeFinderOptions {
   readonly scopesLimit: number
 }
 
+/** The policy with its upstream's charges, where it has none of its own. */
+const charged = (policy: PolicyInput | undefined, charges: Charges | null): PolicyInput | undefined =>
+  charges === null ? policy : { charges, ...policy }
+
 export const makeScopeFinder = (
   host: LaneHost,
   { secret, policyOf, scopesLimit }: ScopeFinderOptions,
 ): ScopeFinder => {
   const met = new Map<string, ScopeRunner>()
   return {
-    find: (provider, key, model) => {
+    find: ({ provider, charges }, key, model) => {
       const credential = fingerprint(key, secret)
       const place = `${provider} ${credential} ${model}`
       const before = met.get(place)
@@ -36,7 +48,7 @@ export const makeScopeFinder = (
         const name = scopeName({ provider, credential, model })
         const { runners } = kernelOf(host)
         if (!runners.has(name) && runners.size >= scopesLimit) return 'too-many'
-        const runner = kernelOf(host).scope(name, policyOf(name))
+        const runner = kernelOf(host).scope(name, charged(policyOf(name), charges))
         met.set(place, runner)
         return runner
       } catch (error) {

@@ -1,4 +1,5 @@
 /** Where requests go: the first segments of a path name an upstream, the rest is the upstream's own. */
+import type { Charges } from '../../machines/index.ts'
 import type { Wire } from './wire.ts'
 
 export interface Upstream {
@@ -10,6 +11,8 @@ export interface Upstream {
   readonly provider: string
   /** Whether it understands `x-resource-priority`. */
   readonly honoursPriority: boolean
+  /** How it charges calls, for the policies of its scopes that do not say it themselves; null where nobody said. */
+  readonly charges: Charges | null
 }
 
 export const reservedNames: ReadonlyArray<string> = ['healthz', 'lanes', 'emulator']
@@ -21,6 +24,7 @@ export const builtInUpstreams: ReadonlyArray<Upstream> = [
     wire: 'anthropic',
     provider: 'anthropic',
     honoursPriority: false,
+    charges: null,
   },
   {
     name: 'openai',
@@ -28,6 +32,7 @@ export const builtInUpstreams: ReadonlyArray<Upstream> = [
     wire: 'openai',
     provider: 'openai',
     honoursPriority: false,
+    charges: null,
   },
 ]
 
@@ -39,6 +44,7 @@ export const emulatorUpstreams = (baseUrl: string): ReadonlyArray<Upstream> =>
     wire,
     provider: `emulator-${wire}`,
     honoursPriority: true,
+    charges: null,
   }))
 
 /** A request's way: its upstream, and the path there. */

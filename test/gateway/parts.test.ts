@@ -184,6 +184,7 @@ describe('what travels', () => {
       wire: 'openai',
       provider: 'p',
       honoursPriority: false,
+      charges: null,
     } as const
     const { route } = makeRouter([upstream])
     expect(route('/local/v1/x?a=1&b=/../')).toEqual({

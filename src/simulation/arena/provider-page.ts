@@ -19,6 +19,7 @@ export const pageOf = ({ provider }: Scenario): ProviderPage => {
     if (rule.rule === 'token-window') {
       input.push(Math.floor((rule.inputTokensPerWindow * 60_000) / (rule.windowMs ?? 60_000)))
     }
+    if ('tokensPerMinute' in rule) input.push(rule.tokensPerMinute)
     if ('tierTokensPerMinute' in rule) input.push(rule.tierTokensPerMinute)
     if ('outputTokensPerMinute' in rule) output.push(rule.outputTokensPerMinute)
     if ('requestsPerMinute' in rule) requests.push(rule.requestsPerMinute)
