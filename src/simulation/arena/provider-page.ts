@@ -1,4 +1,6 @@
 /** What an operator can read of a provider's limits on its page, without a single answer from it. */
+import type { Charges } from '../../../machines/index.ts'
+import type { RuleSpec } from '../../emulator/index.ts'
 import type { Scenario } from './scenario.ts'
 
 /** Limits per minute; null where the page names none. It says nothing of bursts, ramps or windows. */
@@ -6,6 +8,21 @@ export interface ProviderPage {
   readonly inputTokensPerMinute: number | null
   readonly outputTokensPerMinute: number | null
   readonly requestsPerMinute: number | null
+  /** How calls are charged; null where it is by their input alone, as it is used. */
+  readonly charges: Partial<Charges> | null
+}
+
+const chargesOf = (rules: ReadonlyArray<RuleSpec>): Partial<Charges> | null => {
+  const reserved = rules.find((spec) => spec.rule === 'reserved-tokens')
+  if (reserved === undefined) return null
+  return {
+    output: 'maxTokens',
+    defaultMaxOutputTokens: reserved.defaultMaxTokens ?? 0,
+    outputWeight: reserved.outputWeight ?? 1,
+    combined: reserved.counts ?? 'sum',
+    failures: reserved.failuresCharge ?? false,
+    corrected: (reserved.settles ?? 'usage') === 'usage',
+  }
 }
 
 /** The least of the limits that the rules name, per dimension: of a ramp the tier, of a change what held first. */
@@ -30,5 +47,6 @@ export const pageOf = ({ provider }: Scenario): ProviderPage => {
     inputTokensPerMinute: least(input),
     outputTokensPerMinute: least(output),
     requestsPerMinute: least(requests),
+    charges: chargesOf(provider.rules),
   }
 }
