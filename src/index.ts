@@ -57,6 +57,7 @@ export {
   modelGatePolicy,
   workerPoolPolicy,
 } from './config/pools.ts'
+export { type Breaker, BreakerOpen } from './fan-out/breaker.ts'
 export { type MapFunction, type MapOptions, mapConcurrent } from './fan-out/map-concurrent.ts'
 export {
   Abandoned,
