@@ -80,6 +80,7 @@ export {
 } from './host/errors.ts'
 export type { Explanation } from './host/explain.ts'
 export { LaneHost, LaneScope, openHost } from './host/host.ts'
+export { type JournalStatus, journalStatus } from './host/journal-status.ts'
 export { type Disposition, Permit, type Settlement } from './host/permit.ts'
 export { ReplayDiverged } from './host/recovery.ts'
 export type { CallRequest } from './host/request.ts'

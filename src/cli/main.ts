@@ -13,6 +13,7 @@ import { releaseVerb } from './release.ts'
 import { replayVerb } from './replay.ts'
 import { serveVerb } from './serve.ts'
 import { simulateVerb } from './simulate.ts'
+import { statusVerb } from './status.ts'
 import { version } from './version.ts'
 
 // A new verb is a file beside this one and a name in this list. What it needs to run it imports when it
@@ -21,6 +22,7 @@ const verbs = [
   serveVerb,
   demoVerb,
   simulateVerb,
+  statusVerb,
   explainVerb,
   inspectVerb,
   replayVerb,

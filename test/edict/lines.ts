@@ -164,7 +164,12 @@ export const modelGate = asShown([
     'keeps its waiting tasks, and does not run again what may have run',
   ],
   [
-    'beat: a view across processes',
+    'beat: a view across processes: lanes, permits, oldest waits',
+    'host/journal-status.test.ts',
+    "sees another live process's lanes waiting and in flight, its permits and its oldest waits",
+  ],
+  [
+    'beat: a view across processes: leases',
     'leases/processes.test.ts',
     'sees the lease of the first, and that it was released',
   ],
