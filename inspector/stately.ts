@@ -6,7 +6,7 @@
 
 import { createInspector, type StatelyInspectionEvent } from '@xstate/inspect'
 import type { ScopeContext } from '../machines/index.ts'
-import { trailingTokens } from '../machines/limits/ramp.ts'
+import { sentInMinute } from '../machines/limits/belief/charges.ts'
 import type { LaneHost } from '../src/host/host.ts'
 import { kernelOf } from '../src/host/internal.ts'
 import { chartOf } from './chart.ts'
@@ -76,7 +76,7 @@ const summaryOf = (context: ScopeContext) => ({
   counters: context.counters,
   phase: context.phase,
   wait: context.wait,
-  recentInputTokens: trailingTokens(context.ramp, context.at),
+  recentInputTokens: sentInMinute(context.belief.charges, context.at),
 })
 
 /** What `createWebSocketInspector` and its siblings return, as far as it is used here. */

@@ -1,7 +1,7 @@
 /** The decision core: pure, and usable in any XState 5 system without our host. */
 
 export { wakeAt } from './events/deadlines.ts'
-export type { CeilingInterval, Growth, GrowthKind } from './limits/ceiling.ts'
+export type { BelievedLimit, Interval } from './limits/belief/projection.ts'
 export * from './model/call.ts'
 export { type Charges, defaultCharges } from './model/charges.ts'
 export type * from './model/decision.ts'

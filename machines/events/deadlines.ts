@@ -3,8 +3,6 @@ import { HashMap } from 'effect'
 import { rest } from '../collections/heap.ts'
 import { peek } from '../collections/queue.ts'
 import { noBudget } from '../limits/budget.ts'
-import { warmFromMs } from '../limits/pacing.ts'
-import { warmth } from '../limits/ramp.ts'
 import type { Lane } from '../model/call.ts'
 import {
   budgetFitsAt,
@@ -16,7 +14,6 @@ import {
 } from '../scheduling/admission.ts'
 import { end, expire, land, leaveWaiting } from '../scheduling/lifecycle.ts'
 import { activeTimeoutMs, firstTimeout, never, pendingTimeoutMs, trim } from '../scheduling/timeouts.ts'
-import { warmAgainAt } from '../scheduling/warm-up.ts'
 import { type InFlight, lookup, type ScopeContext, type Waiting } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { endTurn } from './operations.ts'
@@ -162,13 +159,11 @@ const firstAuxiliaryTime = (context: ScopeContext): number => {
   if (waitsForProvider(context)) earliest = sooner(context, earliest, context.wait!.untilMs)
   const front = context.budget === noBudget ? null : turnFront(context)
   if (front !== null) earliest = sooner(context, earliest, budgetFitsAt(context, front))
-  const warms = warmth(context.ramp, at) === 'warm-up'
   // Who backs off may stand behind a front that waits for something else.
   for (const pace of Object.values(context.pacing)) {
     earliest = sooner(context, earliest, pace.pausedUntilMs)
-    if (warms) earliest = sooner(context, earliest, warmFromMs(pace))
   }
-  if (warms) earliest = sooner(context, earliest, warmAgainAt(context.ramp, at))
+  earliest = sooner(context, earliest, context.phase.lookAgainMs)
   if (isHeld(context)) earliest = sooner(context, earliest, at + (owedInMs(context) as number))
   if (policy.squeezeMs > 0) earliest = sooner(context, earliest, context.primaryGrantedAt + policy.squeezeMs)
   // A window that is not spent keeps nothing back: what does then has a time of its own, or an event.
@@ -193,6 +188,7 @@ export const wakeAt = (context: ScopeContext): number | null => {
   }
   if (state.startsWith('quietRamp') && counts.primaryReady > 0) {
     earliest = sooner(context, earliest, phase.quietUntilMs)
+    earliest = sooner(context, earliest, phase.lookAgainMs)
     for (const time of ranksAgeAt(context)) earliest = sooner(context, earliest, time)
   }
   if (state === 'settled') earliest = sooner(context, earliest, phase.lingerUntilMs)

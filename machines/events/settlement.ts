@@ -1,12 +1,10 @@
 /** A dispatch is answered: what that does to the call, to the budget and to what is known of the provider. */
 import { HashMap } from 'effect'
-import { leavesAt } from '../collections/usage-window.ts'
+import * as belief from '../limits/belief/belief.ts'
 import { type Cost, charge, learn } from '../limits/budget.ts'
 import { capacityOf, grown, shrunk } from '../limits/capacity.ts'
 import { nothing, takenInTheEnd } from '../limits/charges.ts'
 import * as pacing from '../limits/pacing.ts'
-import * as ramp from '../limits/ramp.ts'
-import { planNextTry } from '../limits/ramp-plan.ts'
 import type { ScopeEvent } from '../model/event.ts'
 import type { Evidence, EvidenceKind } from '../model/evidence.ts'
 import { end, land, leaveWindow, reject, returnToPlace } from '../scheduling/lifecycle.ts'
@@ -35,7 +33,11 @@ const begin = (draft: Draft, flight: InFlight): InFlight => {
   if (pace !== undefined) {
     draft.pacing = { ...draft.pacing, [flight.call.priorityClass]: pacing.accepted(pace, flight.grantedAt) }
   }
-  draft.ramp = ramp.acceptedUnder(draft.ramp, flight.call.inputTokens, flight.grantedAt, draft.at)
+  draft.belief = belief.accepted(draft.belief, {
+    tokens: flight.call.inputTokens,
+    dispatchedAtMs: flight.grantedAt,
+    atMs: draft.at,
+  })
   return { ...flight, stage: 'accepted' }
 }
 
@@ -105,11 +107,10 @@ const correct = (draft: Draft, flight: InFlight, cost: Cost, acceptedTokens: num
   const outputTokens = cost.outputTokens - taken.outputTokens
   if (requests !== 0 || inputTokens !== 0 || outputTokens !== 0)
     draft.budget = charge(draft.budget, { requests, inputTokens, outputTokens }, draft.at)
-  // The ramp bounds what is accepted, whatever the provider charges for it.
+  // The belief is of what is accepted, whatever the provider charges for it.
   const beyondEstimate = acceptedTokens - call.inputTokens
-  if (beyondEstimate === 0) return
-  const correctUse = flight.stage === 'accepted' ? ramp.corrected : ramp.use
-  draft.ramp = correctUse(draft.ramp, beyondEstimate, flight.grantedAt, draft.at)
+  if (beyondEstimate !== 0)
+    draft.belief = belief.sent(draft.belief, beyondEstimate, flight.grantedAt, draft.at)
 }
 
 /** What a refusal says of this class and of the ceiling. */
@@ -123,38 +124,24 @@ const weigh = (draft: Draft, evidence: Evidence, flight: InFlight): void => {
   }
   const { call, grantedAt } = flight
   const pace = draft.pacing[call.priorityClass] ?? pacing.steady
+  // What a token limit says binds calls by their size, and the planner goes by that.
+  if (belief.layerOf(evidence.kind) !== null) {
+    draft.belief = belief.refused(
+      draft.belief,
+      { tokens: call.inputTokens, dispatchedAtMs: grantedAt, atMs: draft.at },
+      evidence,
+    )
+    return
+  }
   if (grantedAt < pace.epochMs) draft.counters.lateEvidence += 1
-  const before = draft.ramp
-  draft.ramp = ramp.refusedUnder(before, {
-    tokens: call.inputTokens,
-    evidence,
-    atMs: draft.at,
-    dispatchedAtMs: grantedAt,
-  })
   holdScope(draft, evidence)
   const capacity = capacityOf(draft)
   const stillInUse = draft.counts.places
   draft.learned = shrunk(draft, { kind: evidence.kind, stillInUse, grantedAt, at: draft.at })
   // Fewer places are the answer to too many calls; a pause would only waste those that are left.
   if (evidence.kind === 'concurrency' && capacityOf(draft) < capacity) return
-  // A primary refused for its tokens is the ramp's business: backing off its class would only add to it.
-  if (call.lane === 'primary' && draft.ramp !== before) {
-    draft.ramp = planNextTry(draft.ramp, draft.policy)
-    return
-  }
-  // So is an auxiliary that finds out for it how high the ceiling is.
-  if (flight.grant === 'warm-up' && draft.ramp !== before) return
-  const next = pacing.refused(pace, draft.policy, {
-    atMs: draft.at,
-    dispatchedAtMs: grantedAt,
-    salt: flight.seq + pace.refusals,
-  })
-  // What was used leaves the last minute at a time that is known: no need to sleep past it.
-  const untilMs =
-    draft.ramp === before
-      ? next.pausedUntilMs
-      : Math.min(next.pausedUntilMs, leavesAt(draft.ramp.accepted, draft.at))
-  draft.pacing = { ...draft.pacing, [call.priorityClass]: { ...next, pausedUntilMs: untilMs } }
+  const refusal = { atMs: draft.at, dispatchedAtMs: grantedAt, salt: flight.seq + pace.refusals }
+  draft.pacing = { ...draft.pacing, [call.priorityClass]: pacing.refused(pace, draft.policy, refusal) }
 }
 
 /** A stated wait holds the scope; a later, shorter one never shortens it. */
@@ -172,5 +159,9 @@ export const absorbEvidence = (
   event: Extract<ScopeEvent, { type: 'provider.evidence' }>,
 ): void => {
   if (event.evidence !== undefined) holdScope(draft, event.evidence)
-  if (event.limits !== undefined) draft.budget = learn(draft.budget, event.limits, draft.at)
+  if (event.limits === undefined) return
+  draft.budget = learn(draft.budget, event.limits, draft.at)
+  for (const reading of event.limits)
+    if (reading.dimension === 'input-tokens-per-minute' || reading.dimension === 'tokens-per-minute')
+      draft.belief = belief.read(draft.belief, reading, draft.at)
 }

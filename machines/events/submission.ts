@@ -3,6 +3,7 @@ import { HashMap } from 'effect'
 import { endingOf } from '../collections/ended-log.ts'
 import { add } from '../collections/heap.ts'
 import { empty, insert, push } from '../collections/queue.ts'
+import { came } from '../limits/belief/demand.ts'
 import { neverFits } from '../limits/budget.ts'
 import { neededFor } from '../limits/charges.ts'
 import type { Call } from '../model/call.ts'
@@ -49,12 +50,14 @@ export const submit = (draft: Draft, { call, dispatchAtOnce = false }: Submitted
     sweepBy(draft, call.deadlineAt)
     draft.deadlines = add(draft.deadlines, { at: call.deadlineAt, callId: call.id })
   }
+  if (call.lane === 'primary') draft.demand = came(draft.demand, call.inputTokens, draft.at)
   beginEpisode(draft, call)
   enqueue(draft, {
     call,
     seq,
     submittedAt: draft.at,
     attempts: 0,
+    triedAtMs: 0,
     sizeRefusals: 0,
     // What it most often waits for; corrected before anybody sees it.
     reason: 'capacity-full',

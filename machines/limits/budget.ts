@@ -85,10 +85,14 @@ export const neverFits = (
   return null
 }
 
-/** Epoch milliseconds from which every meter holds `cost`; `atMs` when it fits now. */
+/**
+ * Epoch milliseconds from which every meter holds `cost`; `atMs` when it fits now. What headers show of
+ * input tokens a minute is a belief among others (`belief/`), and binds there.
+ */
 export const fitsAt = (budget: Budget, cost: Cost, atMs: number): number => {
   let fits = atMs
   for (const [name, meter] of metersOf(budget)) {
+    if (name === 'inputTokensPerMinute' && !meter.declared) continue
     // A learned limit below the call must not park it for ever: a full meter is the best there is.
     const needed = Math.min(costOn(name, cost), meter.limit)
     const missing = needed - refilled(name, meter, atMs)

@@ -35,6 +35,8 @@ export type DeferReason =
   | 'drain-pace'
   | 'provider-wait'
   | 'budget'
+  /** The provider is not believed to take it yet. */
+  | 'forecast'
   | 'pacing'
   | 'quota'
   | 'foreground-active'

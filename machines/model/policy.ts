@@ -1,4 +1,5 @@
 import { Schema } from 'effect'
+import { maxTokens } from './call.ts'
 import { type Charges, ChargesSchema, defaultCharges } from './charges.ts'
 import { decodeOrThrow, finite, InvalidInput, integer, maxSafe, type Problem, text } from './invalid.ts'
 
@@ -52,6 +53,8 @@ const PolicySchema = Schema.Struct({
   /** Places that auxiliaries never take. `auto` sizes it from capacity and `reserveFraction`. */
   reserve: Schema.Union([Schema.Literal('auto'), integer(0, 65_535)]),
   reserveFraction: finite(0, 1),
+  /** Input tokens that auxiliaries leave for the next primary. `auto`: the largest primary lately, while primaries come; in a limit by windows at most 4 % of it. */
+  tokenReserve: autoOr(integer(0, maxTokens)),
   /** After a primary was admitted, auxiliaries may fill only half of their places for this long. */
   squeezeMs: durationMs,
   /** What happens to auxiliaries in flight when a primary becomes pending. */
@@ -146,6 +149,7 @@ export const defaultPolicy: Policy = {
   capacityFloor: null,
   reserve: 'auto',
   reserveFraction: 0.34,
+  tokenReserve: 0,
   squeezeMs: 0,
   inFlight: 'settle',
   toleratedInFlight: 0,
@@ -189,6 +193,7 @@ export const adaptivePolicy: Policy = {
   capacityFloor: 4,
   // A pending primary closes the gate and gets the next place; none has to stand empty for it.
   reserve: 0,
+  tokenReserve: 'auto',
   inFlight: 'tolerate',
   hold: 'untilAccepted',
 }

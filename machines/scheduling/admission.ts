@@ -3,13 +3,13 @@ import { fitsAt, noBudget } from '../limits/budget.ts'
 import { capacityOf, reservedOf } from '../limits/capacity.ts'
 import { neededFor } from '../limits/charges.ts'
 import * as pacing from '../limits/pacing.ts'
-import * as ramp from '../limits/ramp.ts'
 import type { PriorityClass } from '../model/call.ts'
 import type { DeferReason } from '../model/decision.ts'
 import type { Place, ScopeContext, Waiting } from '../state/context.ts'
 import { headOf } from './fairness.ts'
+import { auxiliaryVerdict, primaryVerdict, type Verdict } from './planner.ts'
 import { standingRank } from './primary-order.ts'
-import { heldSince, type NextTurn, nextThatFits, pickAuxiliary, ringFront } from './turns.ts'
+import { heldSince, ringFront } from './turns.ts'
 
 /** When the budget holds what the call needs, epoch milliseconds; the scope's time when it does now. */
 export const budgetFitsAt = (
@@ -38,7 +38,7 @@ const paceOf = (context: ScopeContext, priorityClass: PriorityClass): pacing.Pac
   context.pacing[priorityClass] ?? pacing.steady
 
 /** Its class backs off: it does so alone, and the others of the lane go on. */
-const backsOff =
+export const backsOff =
   (context: ScopeContext) =>
   (waiting: Waiting): boolean =>
     isPaced(context, waiting)
@@ -87,69 +87,50 @@ export const auxiliaryObstacle = (context: ScopeContext): DeferReason | null => 
   return context.foregroundActive && !overdue(context) ? 'foreground-active' : null
 }
 
-/** How often a head that does not fit yet is passed over before its room is kept for it. */
-const maxBypass = 2
-
-/** Who goes next in the auxiliary lane, and whose turn it is: the same call, unless that one does not fit yet. */
-export interface Choice {
-  readonly pick: NextTurn
-  readonly chosen: Waiting
-}
-
-/**
- * Whose turn it is, or, at most `maxBypass` times for the same head that does not fit, another that fits.
- * A quantum is for the principal that was held: beside a primary nobody has one in its stead. Looks only.
- */
-export const chooseAuxiliary = (
-  context: ScopeContext,
-  mayBypass = !primaryWanted(context),
-): Choice | null => {
-  const fits = (waiting: Waiting): boolean => auxiliaryMisfit(context, waiting) === null
-  const pick = pickAuxiliary(context, backsOff(context))
-  if (pick === null) return null
-  if (fits(pick.head)) return { pick, chosen: pick.head }
-  const passes = context.bypass?.callId === pick.head.call.id ? context.bypass.count : 0
-  if (passes >= maxBypass || !mayBypass) return null
-  const chosen = nextThatFits(context, fits, pick.rounds)
-  return chosen === null ? null : { pick, chosen }
-}
-
-/**
- * A principal's quantum comes before the next primary, and can be served now. One that nothing can be
- * served of is not waited for: what auxiliaries may not have now stays the primaries'.
- */
-export const fairnessDue = (context: ScopeContext): boolean =>
-  context.ring.size > 0 &&
-  primaryWanted(context) &&
-  overdue(context) &&
-  auxiliaryObstacle(context) === null &&
-  chooseAuxiliary(context) !== null
-
-/** The drain makes way for a primary: its quantum is spent, or none is due. */
-export const primaryDue = (context: ScopeContext): boolean =>
-  primaryWanted(context) && (quantumSpent(context) || !fairnessDue(context))
-
 export const isPaced = (context: ScopeContext, { call }: Waiting): boolean =>
   !pacing.paceAllows(paceOf(context, call.priorityClass), context.at)
 
-/** Why this auxiliary does not fit, though the lane may go; null when it does. */
-export const auxiliaryMisfit = (context: ScopeContext, waiting: Waiting): 'pacing' | 'budget' | null => {
-  if (isPaced(context, waiting)) return 'pacing'
-  return budgetFitsAt(context, waiting) > context.at ? 'budget' : null
+/** When an auxiliary may be tried, and why not before; its turn is the state's business. */
+export interface Misfit {
+  readonly reason: 'pacing' | 'budget' | 'forecast' | null
+  /** Epoch milliseconds; Infinity when an answer must come first. */
+  readonly tryAtMs: number
+  /** It goes although it is not believed to fit. */
+  readonly probe: boolean
 }
 
-/** When this primary may be tried, epoch milliseconds: what the provider said, the budget and the ramp allow. */
-export const primaryFitsAt = (context: ScopeContext, waiting: Waiting): number => {
-  const { at, wait, policy } = context
+/** Why this auxiliary does not fit, though the lane may go. */
+export const auxiliaryFit = (context: ScopeContext, waiting: Waiting): Misfit => {
+  const { at } = context
+  if (isPaced(context, waiting)) {
+    const { pausedUntilMs } = paceOf(context, waiting.call.priorityClass)
+    return { reason: 'pacing', tryAtMs: pausedUntilMs > at ? pausedUntilMs : Infinity, probe: false }
+  }
+  const budgetMs = budgetFitsAt(context, waiting)
+  if (budgetMs > at) return { reason: 'budget', tryAtMs: budgetMs, probe: false }
+  const { tryAtMs, probe } = auxiliaryVerdict(context, waiting)
+  return tryAtMs > at ? { reason: 'forecast', tryAtMs, probe: false } : { reason: null, tryAtMs: at, probe }
+}
+
+export const auxiliaryMisfit = (context: ScopeContext, waiting: Waiting): Misfit['reason'] =>
+  auxiliaryFit(context, waiting).reason
+
+/** When this primary may be tried, epoch milliseconds, by what the provider said, the budget, its class and the planner. */
+export const primaryFit = (context: ScopeContext, waiting: Waiting): Verdict => {
+  const { at, wait } = context
   const pace = paceOf(context, waiting.call.priorityClass)
-  return Math.max(
+  const othersMs = Math.max(
     at,
     wait?.untilMs ?? 0,
     pace.refusals > 0 ? pace.pausedUntilMs : 0,
     budgetFitsAt(context, waiting),
-    ramp.tryAt(context.ramp, waiting.call.inputTokens, policy.quietWindowMs, at),
   )
+  const { tryAtMs, probe } = primaryVerdict(context, waiting)
+  return { tryAtMs: Math.max(othersMs, tryAtMs), probe }
 }
+
+export const primaryFitsAt = (context: ScopeContext, waiting: Waiting): number =>
+  primaryFit(context, waiting).tryAtMs
 
 /** A primary at the front of a queue, its rank, and that queue. */
 export interface NextPrimary {
@@ -210,7 +191,3 @@ export const nextPrimary = (context: ScopeContext): NextPrimary | null => {
   }
   return chosen
 }
-
-/** A quantum is spent: enough for a turn that began while a primary was pending. */
-export const quantumSpent = ({ drain, policy }: ScopeContext): boolean =>
-  drain.servedTokens >= policy.quantumTokens

@@ -2,25 +2,13 @@
 import { HashMap } from 'effect'
 import { empty, peek, pop, push, toArray } from '../collections/queue.ts'
 import { capacityOf } from '../limits/capacity.ts'
-import * as ramp from '../limits/ramp.ts'
-import { lookup, type Place, type TakenTurn, type Waiting } from '../state/context.ts'
+import { lookup, type Place, type Waiting } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
-import {
-  auxiliaryObstacle,
-  type Choice,
-  chooseAuxiliary,
-  fairnessDue,
-  nextPrimary,
-  overdue,
-  primaryFitsAt,
-  primaryWanted,
-  quantumSpent,
-  waitsForProvider,
-} from './admission.ts'
-import { costOf, enterFlight, isReady, leaveBacklog, passTurn, served } from './fairness.ts'
+import { auxiliaryFit, auxiliaryObstacle, overdue, primaryWanted, waitsForProvider } from './admission.ts'
+import { chooseAuxiliary, quantumSpent } from './auxiliary-choice.ts'
+import { costOf, enterFlight, isReady, leaveBacklog, passTurn } from './fairness.ts'
 import { grant } from './grant.ts'
-import { takeTurn } from './turns.ts'
-import { chooseWarmUp } from './warm-up.ts'
+import { auxiliariesBeside, headWaits, lookAgainAtFronts, passPrimaries, take } from './right-of-way.ts'
 
 const passUrgent = (draft: Draft): void => {
   while (draft.urgent.size > 0 && draft.counts.places < capacityOf(draft) && !waitsForProvider(draft)) {
@@ -31,36 +19,6 @@ const passUrgent = (draft: Draft): void => {
     if (waiting.call.lane === 'auxiliary') enterFlight(draft, waiting.call.principal)
     grant(draft, waiting, 'dependency')
   }
-}
-
-const passPrimaries = (draft: Draft): void => {
-  if (fairnessDue(draft)) return
-  if (draft.phase.quietUntilMs !== 0) draft.phase = { ...draft.phase, quietUntilMs: 0 }
-  while (draft.counts.places < capacityOf(draft) && draft.counts.primaryReady > 0) {
-    const next = nextPrimary(draft)
-    if (next === null) return
-    const fits = primaryFitsAt(draft, next.waiting)
-    if (fits > draft.at) {
-      draft.phase = { ...draft.phase, quietUntilMs: fits }
-      return
-    }
-    draft.primaries = draft.primaries.with(next.rank, pop(next.queue))
-    draft.rankServedAt = draft.rankServedAt.with(next.rank, draft.at)
-    if (next.aged) draft.passedBefore = draft.nextSeq
-    grant(draft, next.waiting, 'primary')
-  }
-}
-
-/** Takes a chosen call out of its queue; answers the turn that it took. */
-const take = (draft: Draft, { pick, chosen }: Choice): TakenTurn => {
-  takeTurn(draft, pick)
-  if (chosen === pick.head) {
-    if (draft.bypass?.callId === chosen.call.id) draft.bypass = null
-    return served(draft, chosen, true)
-  }
-  const before = draft.bypass?.callId === pick.head.call.id ? draft.bypass.count : 0
-  draft.bypass = { callId: pick.head.call.id, count: before + 1 }
-  return served(draft, chosen, false)
 }
 
 /** Opens the next window of the metered drain when the last one has passed. False while the window's quantum is spent. */
@@ -79,7 +37,8 @@ const passAuxiliaries = (draft: Draft): void => {
   while (draft.ring.size > 0 && auxiliaryObstacle(draft) === null) {
     if (metered && (!paceAllowsDrain(draft) || (wanted && quantumSpent(draft)))) return
     const choice = chooseAuxiliary(draft)
-    if (choice === null) return
+    if (choice === null) return lookAgainAtFronts(draft, false)
+    const { probe } = auxiliaryFit(draft, choice.chosen)
     const turn = take(draft, choice)
     if (draft.foregroundActive) passTurn(draft)
     const { chosen } = choice
@@ -88,7 +47,7 @@ const passAuxiliaries = (draft: Draft): void => {
     if (metered) {
       draft.drain = { windowStartMs, windowTokens: windowTokens + cost, servedTokens: servedTokens + cost }
     }
-    grant(draft, chosen, metered ? (wanted ? 'fairness' : 'drain') : 'open', { turn })
+    grant(draft, chosen, wanted ? 'fairness' : probe ? 'probe' : metered ? 'drain' : 'open', { turn })
   }
 }
 
@@ -116,26 +75,16 @@ export const lend = (draft: Draft, parentId: string): void => {
   grant(draft, chosen, 'nested', { borrowed: true })
 }
 
-/** Looks at the head primary again, and lets auxiliaries warm the ceiling up for it where the ramp plans so. */
+/** The head that does not fit yet waits; smaller primaries, and auxiliaries that do not delay it, pass. One that fits has left this state before it goes. */
 const passQuiet = (draft: Draft): void => {
-  draft.ramp = ramp.review(draft.ramp, draft.at)
-  for (let warmth = ramp.warmth(draft.ramp, draft.at); warmth !== null; ) {
-    if (draft.ring.size === 0 || auxiliaryObstacle(draft) !== null) break
-    const choice = warmth === 'warm-up' ? null : chooseAuxiliary(draft, true)
-    const chosen = warmth === 'warm-up' ? chooseWarmUp(draft) : (choice?.chosen ?? null)
-    if (chosen === null) break
-    const turn = choice === null ? served(draft, chosen, false) : take(draft, choice)
-    grant(draft, chosen, warmth, { turn })
-    draft.ramp = ramp.review(draft.ramp, draft.at)
-    warmth = ramp.warmth(draft.ramp, draft.at)
-  }
-  const next = nextPrimary(draft)
-  const quietUntilMs = next === null ? 0 : primaryFitsAt(draft, next.waiting)
-  draft.phase = { ...draft.phase, quietUntilMs }
+  if (!headWaits(draft)) return
+  passPrimaries(draft)
+  auxiliariesBeside(draft)
 }
 
 /** Grants everything that may go in its state now. */
 export const pass = (draft: Draft): void => {
+  if (draft.phase.lookAgainMs !== 0) draft.phase = { ...draft.phase, lookAgainMs: 0 }
   passUrgent(draft)
   if (draft.state === 'quietRamp.admitting' || draft.state === 'quietRamp.active') passPrimaries(draft)
   else if (draft.state === 'quietRamp.quiet') passQuiet(draft)

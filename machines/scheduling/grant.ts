@@ -1,9 +1,9 @@
 /** A waiting call gets its permit: what that changes in the counts, the budget and the windows. */
 import { HashMap } from 'effect'
+import * as belief from '../limits/belief/belief.ts'
 import { charge } from '../limits/budget.ts'
 import { takenAtAdmission } from '../limits/charges.ts'
 import * as pacing from '../limits/pacing.ts'
-import * as ramp from '../limits/ramp.ts'
 import type { PriorityClass } from '../model/call.ts'
 import type { GrantReason } from '../model/decision.ts'
 import { type InFlight, lookup, type TakenTurn, type Waiting, without } from '../state/context.ts'
@@ -45,7 +45,7 @@ export const grant = (
   checkEntered(flew, draft.inFlight, call.id)
   if (probes) holdForProbe(draft, call.id)
   draft.budget = charge(draft.budget, granted.taken, draft.at)
-  draft.ramp = ramp.use(draft.ramp, call.inputTokens, draft.at, draft.at)
+  draft.belief = believed(draft, call.inputTokens)
   countGrant(draft, granted)
   noteGrant(draft, call.lane, { seq, id: call.id, grantedAt: draft.at })
   const fresh = draft.unannounced.includes(call.id)
@@ -53,6 +53,13 @@ export const grant = (
   const verdict = fresh && waiting.attempts === 0 ? 'admit' : 'release'
   const decision = { callId: call.id, verdict, reason, at: draft.at, state: draft.state } as const
   draft.decisions.push(waiting.dispatchAtOnce ? { ...decision, dispatched: true } : decision)
+}
+
+/** What is sent is charged, and noted as risked where it might well be refused. */
+const believed = ({ belief: before, at }: Draft, tokens: number): belief.Belief => {
+  const risked = !belief.isSilent(before) && belief.roomAt(before, at, 0) < tokens
+  const next = belief.sent(before, tokens, at, at)
+  return risked ? { ...next, riskedAtMs: at } : next
 }
 
 /** Reasons that say why a call may pass where others wait: they are told also of a call that is a probe. */

@@ -156,6 +156,7 @@ export const returnToPlace = (
     seq,
     submittedAt,
     attempts,
+    triedAtMs: flight.grantedAt,
     sizeRefusals,
     reason,
     urgent: flight.grant === 'dependency' || isUrgent(draft, call),

@@ -4,15 +4,15 @@ import { capacityOf } from '../limits/capacity.ts'
 import type { DeferReason } from '../model/decision.ts'
 import { lookup, type ScopeContext, type Waiting } from '../state/context.ts'
 import {
-  auxiliaryMisfit,
+  auxiliaryFit,
   auxiliaryObstacle,
   budgetFitsAt,
   nextPrimary,
   primaryFitsAt,
   primaryWanted,
-  quantumSpent,
   waitsForProvider,
 } from './admission.ts'
+import { quantumSpent } from './auxiliary-choice.ts'
 import { isAtQuota } from './fairness.ts'
 
 export interface WaitReason {
@@ -67,8 +67,9 @@ const whyAuxiliary = (context: ScopeContext, waiting: Waiting): WaitReason => {
   if (primaryWanted(context) && (!draining || quantumSpent(context))) return whyGateClosed(context)
   const obstacle = auxiliaryObstacle(context)
   if (obstacle !== null) return because(obstacle)
-  const misfit = auxiliaryMisfit(context, waiting)
+  const { reason: misfit, tryAtMs } = auxiliaryFit(context, waiting)
   if (misfit === 'budget') return because('budget', budgetFitsAt(context, waiting))
+  if (misfit === 'forecast') return because('forecast', tryAtMs)
   if (misfit === 'pacing') {
     const untilMs = context.pacing[waiting.call.priorityClass]!.pausedUntilMs
     // A full window opens with an acceptance.

@@ -6,18 +6,19 @@ import { HashMap, Schema } from 'effect'
 import { endingsOf, rowsOf } from '../collections/ended-log.ts'
 import { fromArray, toArray } from '../collections/queue.ts'
 import { written } from '../collections/ring.ts'
+import type { Belief } from '../limits/belief/belief.ts'
+import { noDemand } from '../limits/belief/demand.ts'
 import { meterNames } from '../limits/budget.ts'
-import type { Ramp } from '../limits/ramp.ts'
 import { encodeQos, restoreQos } from '../limits/shed-limits.ts'
 import { priorityClasses } from '../model/call.ts'
 import { evidenceKinds } from '../model/evidence.ts'
 import { decodeOrThrow, InvalidInput } from '../model/invalid.ts'
 import { type Policy, restorePolicy } from '../model/policy.ts'
 import { reorderPrimaries } from '../scheduling/primary-order.ts'
-import { emptyContext, noCounters, type Principal, type ScopeContext } from '../state/context.ts'
+import { emptyContext, noCounters, openPhase, type Principal, type ScopeContext } from '../state/context.ts'
 import { draftOf } from '../state/draft.ts'
+import { decodeBelief, encodeBelief } from './belief-schema.ts'
 import { type EncodedPrincipal, type EncodedScope, snapshotVersion } from './encoded.ts'
-import { decodeRamp } from './ramp-schema.ts'
 import { restoreExpected, restoreFlights, restorePrincipals, restoreWaiting } from './restore.ts'
 import { checkInFlight, checkPairs, checkWaiting } from './rows.ts'
 
@@ -73,7 +74,8 @@ export const encodeScope = (context: ScopeContext): EncodedScope => ({
   turns: byKey(context.turns),
   foregroundActive: context.foregroundActive,
   budget: ordered(meterNames, context.budget),
-  ramp: context.ramp,
+  belief: encodeBelief(context.belief),
+  demand: context.demand,
   wait: context.wait,
   pacing: ordered(priorityClasses, context.pacing),
   phase: context.phase,
@@ -112,8 +114,8 @@ const HeadSchema = Schema.Struct({
   inFlight: Schema.Array(Schema.Never),
 })
 
-/** Throws `SnapshotUnreadable`; answers the policy and the ramp, completed where an older version wrote less of them. */
-const check = (encoded: EncodedScope): { readonly policy: Policy; readonly ramp: Ramp } => {
+/** Throws `SnapshotUnreadable`; answers the policy and the belief, completed where an older version wrote less of them. */
+const check = (encoded: EncodedScope): { readonly policy: Policy; readonly belief: Belief } => {
   const { scope, state, at, waiting, inFlight } = encoded
   // The rows of long lists are looked at one by one, without the schema.
   const isList = (value: unknown): unknown => (Array.isArray(value) ? [] : value)
@@ -132,7 +134,7 @@ const check = (encoded: EncodedScope): { readonly policy: Policy; readonly ramp:
     for (const generation of [0, 1]) checkPairs(`snapshot.ended.${generation}`, encoded.ended?.[generation])
     return {
       policy: restorePolicy(encoded.policy, 'snapshot.policy'),
-      ramp: decodeRamp(encoded.ramp),
+      belief: decodeBelief(encoded.belief, (encoded as { ramp?: unknown }).ramp),
     }
   } catch (error) {
     throw error instanceof InvalidInput ? new SnapshotUnreadable(error.message) : error
@@ -149,7 +151,7 @@ export const decodeScope = (input: unknown): ScopeContext => {
       `version ${encoded.version} is not among those known here (1 to ${snapshotVersion})`,
     )
   }
-  const { policy, ramp } = check(encoded)
+  const { policy, belief } = check(encoded)
   const blank = emptyContext(encoded.scope, policy, encoded.at)
   // Before there was a held clock, the time of day was it.
   const heldMs = encoded.heldMs ?? encoded.at
@@ -163,11 +165,13 @@ export const decodeScope = (input: unknown): ScopeContext => {
     bypass: encoded.bypass,
     foregroundActive: encoded.foregroundActive,
     budget: encoded.budget,
-    ramp,
+    belief,
+    demand: encoded.demand ?? noDemand,
     // Older scopes had no probe.
     wait: encoded.wait && { ...encoded.wait, probeId: encoded.wait.probeId ?? null },
     pacing: encoded.pacing,
-    phase: encoded.phase,
+    // Older scopes planned nothing.
+    phase: { ...openPhase, ...encoded.phase },
     drain: encoded.drain,
     primaryOwed: encoded.primaryOwed,
     heldMs,

@@ -2,11 +2,11 @@
 import type { EndingRow } from '../collections/ended-log.ts'
 import type { Budget } from '../limits/budget.ts'
 import type { Pace } from '../limits/pacing.ts'
-import type { Ramp } from '../limits/ramp.ts'
 import type { EncodedQos } from '../limits/shed-limits.ts'
 import type { ScopeState } from '../model/decision.ts'
 import type { Policy } from '../model/policy.ts'
 import type { Counters, Drain, InFlight, Phase, ScopeContext, Turn, Waiting } from '../state/context.ts'
+import type { EncodedBelief } from './belief-schema.ts'
 
 /**
  * Rises when what is written changes its meaning; a decoder knows all versions up to its own. What was
@@ -55,7 +55,9 @@ export interface EncodedScope {
   readonly turns: Pairs<Turn>
   readonly foregroundActive: boolean
   readonly budget: Budget
-  readonly ramp: Ramp
+  /** Not there in what versions before beliefs wrote, which had a `ramp`. */
+  readonly belief: EncodedBelief
+  readonly demand: ScopeContext['demand']
   readonly wait: ScopeContext['wait']
   readonly pacing: Readonly<Record<string, Pace>>
   readonly phase: Phase

@@ -15,17 +15,19 @@ import type { EncodedScope } from './encoded.ts'
 
 /**
  * Before `dispatchAtOnce` was written, nobody's grant meant a dispatch; before there was a held clock, the
- * time of day was it; and every refusal counted, whatever it was for.
+ * time of day was it; every refusal counted, whatever it was for; and when a call was tried, nobody noted.
  */
 const completed = (waiting: Waiting): Waiting =>
   waiting.dispatchAtOnce === undefined ||
   waiting.heldFromMs === undefined ||
   waiting.sizeRefusals === undefined ||
-  waiting.inheritedRank === undefined
+  waiting.inheritedRank === undefined ||
+  waiting.triedAtMs === undefined
     ? {
         ...waiting,
         inheritedRank: waiting.inheritedRank ?? null,
         sizeRefusals: waiting.sizeRefusals ?? waiting.attempts,
+        triedAtMs: waiting.triedAtMs ?? (waiting.attempts > 0 ? waiting.submittedAt : 0),
         dispatchAtOnce: waiting.dispatchAtOnce ?? false,
         heldFromMs: waiting.heldFromMs ?? waiting.submittedAt,
       }

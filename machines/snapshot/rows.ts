@@ -17,6 +17,8 @@ export const WaitingSchema = Schema.Struct({
   seq: counted,
   submittedAt: Schema.Int,
   attempts: counted,
+  /** Not there in what older versions wrote. */
+  triedAtMs: Schema.optional(counted),
   reason: Schema.String,
   urgent: Schema.Boolean,
   waitsFor: Schema.Array(Schema.String),
@@ -99,10 +101,12 @@ export const isWaitingRow = (row: unknown): boolean => {
     dispatchAtOnce = false,
     heldFromMs,
     inheritedRank = null,
+    triedAtMs = 0,
   } = row as Waiting
   return (
     hasPlace(row as Waiting) &&
     isText(reason) &&
+    isCount(triedAtMs) &&
     isFlag(urgent) &&
     Array.isArray(waitsFor) &&
     waitsFor.every(isText) &&

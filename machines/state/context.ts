@@ -3,10 +3,11 @@ import { type Endings, noEndings } from '../collections/ended-log.ts'
 import type { Heap } from '../collections/heap.ts'
 import { empty, type Queue } from '../collections/queue.ts'
 import { emptyRing, type Ring } from '../collections/ring.ts'
+import { type Belief, unknownBelief } from '../limits/belief/belief.ts'
+import { type Demand, noDemand } from '../limits/belief/demand.ts'
 import { type Budget, type Cost, declare, noBudget } from '../limits/budget.ts'
 import { initialCapacity, type LearnedCapacity } from '../limits/capacity.ts'
 import type { Pace } from '../limits/pacing.ts'
-import { emptyRamp, type Ramp } from '../limits/ramp.ts'
 import { emptyQos, type QosState } from '../limits/shed-limits.ts'
 import type { Call, Lane, PriorityClass } from '../model/call.ts'
 import type { Decision, DeferReason, EpisodeSummary, GrantReason, ScopeState } from '../model/decision.ts'
@@ -26,6 +27,8 @@ export interface Waiting {
   readonly submittedAt: number
   /** Dispatches so far. */
   readonly attempts: number
+  /** When it was dispatched last, epoch milliseconds; 0: never. */
+  readonly triedAtMs: number
   /** Refusals so far that may have been for its own size. */
   readonly sizeRefusals: number
   readonly reason: DeferReason
@@ -161,7 +164,10 @@ export interface ScopeContext {
   readonly heldTurns: number
   readonly foregroundActive: boolean
   readonly budget: Budget
-  readonly ramp: Ramp
+  /** What is believed of the provider's limits on input tokens. */
+  readonly belief: Belief
+  /** What primaries ask for. */
+  readonly demand: Demand
   readonly wait: ProviderWait | null
   readonly pacing: Readonly<Partial<Record<PriorityClass, Pace>>>
   /** Deadlines of the present state, epoch milliseconds. */
@@ -230,11 +236,22 @@ export interface Phase {
   readonly graceUntilMs: number
   /** `quietRamp.quiet`: when the head primary is tried. */
   readonly quietUntilMs: number
+  /** When time alone may next let a call go that was looked at, epoch milliseconds; 0: none. */
+  readonly lookAgainMs: number
+  /** The primary at the head that does not fit, and when it was promised to at the latest. */
+  readonly promise: { readonly callId: string; readonly byMs: number } | null
   /** `settled`: when it becomes `idle`. */
   readonly lingerUntilMs: number
 }
 
-export const openPhase: Phase = { patienceUntilMs: 0, graceUntilMs: 0, quietUntilMs: 0, lingerUntilMs: 0 }
+export const openPhase: Phase = {
+  patienceUntilMs: 0,
+  graceUntilMs: 0,
+  quietUntilMs: 0,
+  lookAgainMs: 0,
+  promise: null,
+  lingerUntilMs: 0,
+}
 
 const noCounts: Counts = {
   primaryWaiting: 0,
@@ -295,7 +312,8 @@ export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContex
   heldTurns: 0,
   foregroundActive: false,
   budget: declare(noBudget, policy.limits, at),
-  ramp: emptyRamp,
+  belief: unknownBelief,
+  demand: noDemand,
   wait: null,
   pacing: {},
   phase: openPhase,

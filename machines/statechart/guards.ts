@@ -1,5 +1,6 @@
 /** What leads out of the states: the guards of the statechart, as functions of what the scope knows. */
-import { fairnessDue, primaryDue, primaryWanted } from '../scheduling/admission.ts'
+import { primaryWanted } from '../scheduling/admission.ts'
+import { fairnessDue, primaryDue } from '../scheduling/auxiliary-choice.ts'
 import { hasBacklog } from '../scheduling/fairness.ts'
 import type { ScopeContext } from '../state/context.ts'
 

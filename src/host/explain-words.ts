@@ -1,6 +1,7 @@
 /** Decisions, events and predictions as sentences: the only place where what is decided becomes prose. */
 
 import type { Decision, Reason, ScopeEvent } from '../../machines/index.ts'
+import type { BelievedLimit, Interval } from '../../machines/limits/belief/projection.ts'
 import type { Fit, NoFitReason } from '../../machines/scheduling/fit-prediction.ts'
 import type { LaneStatus, ScopeStatus } from './status.ts'
 
@@ -11,7 +12,7 @@ export const sentences: Readonly<Record<Reason, string>> = {
   fairness: 'its principal was held for maxDeferral, so its quantum comes before the next primary',
   dependency: 'a primary waits for its result',
   nested: 'it was made inside a running call, whose place it borrows',
-  probe: 'it finds out whether the quota is there again, and the others wait for it',
+  probe: 'it finds out whether the provider takes it',
   'warm-up': 'it lets the ceiling grow for a primary that does not fit yet',
   backfill: 'it is done before the primary can start',
   'primary-pending': 'a primary is pending',
@@ -27,6 +28,7 @@ export const sentences: Readonly<Record<Reason, string>> = {
   'drain-pace': 'the metered drain has spent its quantum for now',
   'provider-wait': 'the provider asked the whole scope to wait',
   budget: 'the budget does not hold it yet',
+  forecast: 'the provider is not believed to take it yet',
   pacing: 'the provider refused its class, which backs off',
   quota: 'its principal has its quota in flight',
   'foreground-active': 'a foreground process is active',
@@ -101,28 +103,39 @@ export const eventLine = (event: ScopeEvent): string | null => {
 
 const thousands = (tokens: number): string => `${Math.round(tokens / 1000)}k`
 
-const intervalWords = ({ low, high }: Fit['ceiling']): string =>
+const intervalWords = ({ low, high }: Interval): string =>
   high === null
     ? `ceiling at least ${thousands(low)}`
     : `ceiling between ${thousands(low)} and ${thousands(high)}`
 
-const growthWords = ({ kind, factor, tokensPerMinute }: Fit['growth']): string => {
-  switch (kind) {
-    case 'unknown':
-      return 'how it grows is not known yet'
-    case 'none':
-      return 'does not grow'
-    case 'withTime':
-      return `grows with time by about ${thousands(tokensPerMinute ?? 0)} a minute`
-    case 'withUse':
-      return `grows with use to about ${(factor ?? 1).toFixed(2)} times the minute before`
-  }
+const familyWords: Readonly<Record<BelievedLimit['family'], string>> = {
+  bucket: 'a bucket that refills',
+  trailing: 'a trailing minute',
+  clock: 'a clock minute',
+}
+
+/** What is believed of one limit. */
+const limitWords = ({
+  layer,
+  family,
+  confidence,
+  tokensPerMinute,
+  roomTokens,
+  burstTokens,
+}: BelievedLimit) => {
+  const { low, high } = tokensPerMinute
+  const rate = high === null ? `at least ${thousands(low)}` : `${thousands(low)} to ${thousands(high)}`
+  const burst = burstTokens === null ? '' : `, up to ${thousands(burstTokens)}`
+  const room =
+    roomTokens.high === null
+      ? `room for at least ${thousands(roomTokens.low)} now`
+      : `room for ${thousands(roomTokens.low)} to ${thousands(roomTokens.high)} now`
+  const name = layer === 'limit' ? 'the limit' : 'the acceleration limit'
+  return `${name} is believed (${Math.round(confidence * 100)} %) to be ${familyWords[family]}, ${rate} a minute${burst}, ${room}`
 }
 
 const noFitWords: Readonly<Record<NoFitReason, string>> = {
-  'growth-unknown': 'no time can be named yet at which it fits',
-  'does-not-grow': 'it is not expected to fit under the present ceiling',
-  held: 'it is not expected to fit while the ceiling is only held',
+  'silence-does-not-help': 'no silence is expected to let it in',
 }
 
 /** How the scope of a waiting call stands: what every other surface shows of it. */
@@ -147,11 +160,12 @@ export const scopeSentence = ({
 const laneWords = ([one, many]: readonly [string, string], { waiting, longestWaitMs }: LaneStatus): string =>
   `${waiting} ${waiting === 1 ? one : many}${longestWaitMs === null ? '' : ` (longest ${seconds(longestWaitMs)})`}`
 
-/** What is expected of a primary that was refused for its size, and why. */
-export const fitSentence = ({ predictedFitAtMs, reason, tryAtMs, ceiling, growth }: Fit): string => {
-  const what =
+/** When a call that does not fit is expected to, and why. */
+export const fitSentence = ({ predictedFitAtMs, reason, tryAtMs, probe, limits }: Fit): string => {
+  const expected =
     predictedFitAtMs === null
-      ? `${noFitWords[reason ?? 'growth-unknown']} (${reason}), tried next at ${clockTime(tryAtMs)}`
+      ? noFitWords[reason ?? 'silence-does-not-help']
       : `expected to fit at ${clockTime(predictedFitAtMs)}`
-  return `${what}: ${intervalWords(ceiling)}, ${growthWords(growth)}`
+  const tried = predictedFitAtMs === null || probe ? `, tried next at ${clockTime(tryAtMs)}` : ''
+  return `${[`${expected}${tried}`, ...limits.map(limitWords)].join('; ')}`
 }

@@ -1,17 +1,13 @@
 /** What a status rests on: of a scope's context the part that is shown, with instants where the status has ages. */
 
-import { minuteMs } from '../../machines/collections/usage-window.ts'
 import type { Lane, ScopeContext } from '../../machines/index.ts'
+import { minuteMs } from '../../machines/limits/belief/charges.ts'
+import { believedLimits, bindingCeiling } from '../../machines/limits/belief/projection.ts'
 import { capacityOf } from '../../machines/limits/capacity.ts'
-import { minuteOf } from '../../machines/limits/ceiling.ts'
-import { boundsOf } from '../../machines/limits/ramp.ts'
 import { nextPrimary, primaryWanted } from '../../machines/scheduling/admission.ts'
 import { fitOf } from '../../machines/scheduling/fit-prediction.ts'
 import { longestInFlight, oldestWaiting } from '../../machines/scheduling/timeouts.ts'
 import { type LaneFacts, type ScopeFacts, type ScopeStatus, statusAt } from './status.ts'
-
-/** Minutes after which a bound says nothing of the ceiling; `ceilingAt` looks at no older one. */
-const boundMinutes = 2
 
 const laneFacts = (context: ScopeContext, lane: Lane, waiting: number, inFlight: number): LaneFacts => ({
   waiting,
@@ -27,7 +23,8 @@ const gateOf = (context: ScopeContext): ScopeFacts['auxiliaryGate'] => {
 
 /** The facts of a scope. Costs the same however many calls wait. */
 export const scopeFacts = (context: ScopeContext): ScopeFacts => {
-  const { counts, ramp, budget, at } = context
+  const { counts, belief, budget, at } = context
+  const limits = believedLimits(belief, at)
   const head = nextPrimary(context)
   return {
     scope: context.scope,
@@ -39,14 +36,12 @@ export const scopeFacts = (context: ScopeContext): ScopeFacts => {
     capacity: capacityOf(context),
     placesTaken: counts.places,
     wait: context.wait,
-    // A whole second more: the status counts by whole seconds.
-    lastMinute: ramp.slots.filter(({ second }) => (second + 1) * 1_000 >= at - minuteMs),
+    lastMinute: belief.charges.filter(({ atMs }) => atMs > at - minuteMs),
     inputTokenLimit: budget.inputTokensPerMinute?.limit ?? null,
-    highestAcceptedTokens: ramp.highestAccepted,
-    lastRefusal: ramp.refusal,
-    plan: ramp.plan,
-    growth: ramp.growth,
-    ceilingBounds: boundsOf(ramp).filter(({ minute }) => minuteOf(at) - minute <= boundMinutes),
+    highestAcceptedTokens: belief.highestAccepted,
+    lastRefusal: belief.refusal,
+    limits,
+    ceiling: bindingCeiling(belief, limits),
     fit: head === null ? null : fitOf(context, head.waiting),
     pacing: context.pacing,
     maxDeferralMs: context.policy.maxDeferralMs,

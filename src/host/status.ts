@@ -3,13 +3,9 @@
  * page all show what `statusAt` says. It takes facts, which only an event changes, and a moment,
  * which passes by itself. It imports little, so that the page has it before the core is loaded.
  */
-import { type Slots, trailing } from '../../machines/collections/usage-window.ts'
-import {
-  type CeilingInterval,
-  ceilingAt,
-  type Growth,
-  type MinuteBounds,
-} from '../../machines/limits/ceiling.ts'
+import type { Refusal } from '../../machines/limits/belief/belief.ts'
+import { type Charges, sentInMinute } from '../../machines/limits/belief/charges.ts'
+import type { BelievedLimit, Interval } from '../../machines/limits/belief/projection.ts'
 import type { Fit } from '../../machines/scheduling/fit-prediction.ts'
 import type { ScopeContext } from '../../machines/state/context.ts'
 
@@ -34,15 +30,13 @@ export interface ScopeFacts {
   readonly placesTaken: number
   /** The last wait, also when it has passed. */
   readonly wait: ScopeContext['wait']
-  /** Input tokens dispatched, by second, of the minute before `at`. */
-  readonly lastMinute: Slots
+  /** Input tokens dispatched in the minute before `at`. */
+  readonly lastMinute: Charges
   readonly inputTokenLimit: number | null
   readonly highestAcceptedTokens: number
-  readonly lastRefusal: ScopeContext['ramp']['refusal']
-  readonly plan: ScopeContext['ramp']['plan']
-  readonly growth: Growth
-  /** Bounds of the ceiling in the minutes that still say something of it. */
-  readonly ceilingBounds: ReadonlyArray<MinuteBounds>
+  readonly lastRefusal: Refusal | null
+  readonly limits: ReadonlyArray<BelievedLimit>
+  readonly ceiling: Interval
   readonly fit: Fit | null
   readonly pacing: ScopeContext['pacing']
   /** Of the policy: what an auxiliary's wait is held against. */
@@ -98,13 +92,12 @@ export interface ScopeStatus {
   readonly inputTokenLimit: number | null
   /** Most input tokens that were accepted within one minute. */
   readonly highestAcceptedTokens: number
-  readonly lastRefusal: ScopeContext['ramp']['refusal']
-  /** What is done until a primary that was refused is tried again, and when that is; null when nothing is planned. */
-  readonly plan: ScopeContext['ramp']['plan']
-  /** How the input-token ceiling grows, by the evidence so far. */
-  readonly growth: Growth
-  /** The ceiling of now, input tokens per minute, by the last minutes' evidence. */
-  readonly ceiling: CeilingInterval
+  /** The last refusal that told of input tokens; null before the first. */
+  readonly lastRefusal: Refusal | null
+  /** By the newest event: what is believed of the provider's limits on input tokens; empty before any answer told of one. */
+  readonly limits: ReadonlyArray<BelievedLimit>
+  /** By the newest event: the ceiling that binds, input tokens per minute. */
+  readonly ceiling: Interval
   /** By the newest event: when the primary at the head is expected to fit, or why no time can be named; null when nothing says that it does not fit. */
   readonly fit: Fit | null
   /** Classes that back off. */
@@ -164,13 +157,12 @@ export const statusAt = (facts: ScopeFacts, atMs: number): ScopeStatus => {
     capacity: facts.capacity,
     placesTaken: facts.placesTaken,
     wait: facts.wait === null || facts.wait.untilMs <= nowMs ? null : facts.wait,
-    recentInputTokens: trailing(facts.lastMinute, nowMs),
+    recentInputTokens: sentInMinute(facts.lastMinute, nowMs),
     inputTokenLimit: facts.inputTokenLimit,
     highestAcceptedTokens: facts.highestAcceptedTokens,
     lastRefusal: facts.lastRefusal,
-    plan: facts.plan,
-    growth: facts.growth,
-    ceiling: ceilingAt(facts.ceilingBounds, nowMs),
+    limits: facts.limits,
+    ceiling: facts.ceiling,
     fit: facts.fit,
     pacing: facts.pacing,
     alarms: alarmsAt(facts, primary.longestWaitMs ?? 0, auxiliary.longestWaitMs ?? 0, nowMs),

@@ -36,11 +36,9 @@ const pageOf = (drive: Drive): ScopeContext => {
   return track.contextAt(entries.length - 1)
 }
 
-/** The tokens of the last minute, by looking at every second. */
-const tokensSince = ({ ramp }: ScopeContext, fromMs: number): number =>
-  ramp.slots
-    .filter(({ second }) => second >= Math.floor(fromMs / 1_000))
-    .reduce((sum, { tokens }) => sum + tokens, 0)
+/** The tokens of the last minute, by looking at every charge. */
+const tokensSince = ({ belief }: ScopeContext, fromMs: number): number =>
+  belief.charges.filter(({ atMs }) => atMs > fromMs).reduce((sum, { tokens }) => sum + tokens, 0)
 
 describe('what is shown of a scope', () => {
   it('is the same in status, rows, page and explain, at any moment after any history', () => {

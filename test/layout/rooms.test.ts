@@ -10,6 +10,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const floors = [
   'machines/model',
   'machines/collections',
+  'machines/limits/belief',
   'machines/limits',
   'machines/state',
   'machines/scheduling',

@@ -136,6 +136,8 @@ export class OrderJudge {
       'provider-wait': () => untilMs !== null,
       budget: () => untilMs !== null && Object.values(this.#policy.limits).some((limit) => limit !== null),
       'quiet-window': () => untilMs !== null,
+      // The provider has refused for tokens, and a time is named at which it is asked again.
+      forecast: () => untilMs !== null && after.belief.refusal !== null,
       'drain-pace': () => untilMs !== null && untilMs - after.at <= this.#policy.drainIntervalMs,
       pacing: () => Object.keys(after.pacing).length > 0,
       'behind-others': () => HashMap.size(after.waiting) > 1,

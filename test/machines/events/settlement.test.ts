@@ -182,21 +182,15 @@ describe('a refusal', () => {
   })
 
   it.each([
-    [
-      'of a primary for its tokens is the ramp’s business: nobody is paced',
-      'primary',
-      'acceleration',
-      true,
-      false,
-    ],
+    ['of a primary for its tokens is believed: nobody is paced', 'primary', 'acceleration', true, false],
     ['of a primary for something else paces its class', 'primary', 'overloaded', false, true],
-    ['of an auxiliary for its tokens paces its class', 'auxiliary', 'acceleration', false, true],
-  ] as const)('%s', (_, lane, kind, planned, paced) => {
+    ['of an auxiliary for its tokens is believed too', 'auxiliary', 'acceleration', true, false],
+  ] as const)('%s', (_, lane, kind, believed, paced) => {
     const story = new Story({ capacity: 2, reserve: 0 })
     story.submit({ id: 'c', lane, inputTokens: 50_000 })
     story.pass(5)
     story.refuse('c', refusalOf(kind))
-    expect(story.context.ramp.plan !== null).toBe(planned)
+    expect(story.context.belief.refusal !== null).toBe(believed)
     expect(story.context.pacing.background_ingestion !== undefined).toBe(paced)
   })
 

@@ -30,14 +30,14 @@ describe('a rule that defeats a strategy', () => {
 
   it.each<[string, object, Readonly<Record<Strategy, boolean>>]>([
     [
-      'refills: silence is enough, and whoever never keeps it starves the primary',
+      'refills: silence is enough, and nobody delays what has a forecast',
       { rule: 'token-bucket', inputTokensPerMinute: 210_000 },
-      { quiet: true, holdSteady: true, stepUp: true, backfill: false, adaptive: true },
+      { quiet: true, holdSteady: true, stepUp: true, backfill: true, adaptive: true },
     ],
     [
-      'follows use and is high enough while use is held: silence lets it fall',
+      'follows use: silence lets it fall, and what is surely taken is not enough',
       useGrowth(130_000),
-      { quiet: false, holdSteady: true, stepUp: true, backfill: false, adaptive: true },
+      { quiet: false, holdSteady: false, stepUp: true, backfill: false, adaptive: true },
     ],
     [
       'follows use and has to be raised: holding is not enough',

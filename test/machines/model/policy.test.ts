@@ -27,6 +27,8 @@ const faults: ReadonlyArray<readonly [string, unknown, string]> = [
   ['reserveFraction', Number.NaN, 'finite'],
   ['squeezeMs', -1, duration],
   ['inFlight', 'kill', '"settle" | "cancel" | "tolerate"'],
+  ['tokenReserve', -1, 'an integer in [0, 1000000000]'],
+  ['tokenReserve', 'all', '"auto"'],
   ['toleratedInFlight', 65_536, 'an integer in [0, 65535]'],
   ['patienceMs', month + 1, duration],
   ['afterPatience', 'wait', '"proceed" | "cancel"'],

@@ -189,7 +189,7 @@ describe('attempts', () => {
     story.auxiliary('a')
     for (let attempt = 1; attempt < 3; attempt += 1) {
       expect(story.refuse('a', tooLarge)).toEqual(['defer a: refused-by-provider'])
-      story.pass(10)
+      story.pass(story.wakesInMs as number)
     }
     expect(story.refuse('a', tooLarge)).toEqual(['reject a: attempts-exhausted'])
   })
@@ -218,7 +218,7 @@ describe('attempts', () => {
     const story = new Story({ capacity: 1, maxAttempts: 2, pacingBaseMs: 1, pacingMaxMs: 1 })
     story.auxiliary('a')
     story.refuse('a', tooLarge)
-    story.pass(10)
+    story.pass(story.wakesInMs as number)
     const later = story.restarted()
     expect(later.running).toEqual(['a'])
     expect(later.refuse('a', tooLarge)).toEqual(['reject a: attempts-exhausted'])

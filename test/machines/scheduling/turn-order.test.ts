@@ -35,6 +35,7 @@ const come = (draft: Draft, principal: string, id: string, inputTokens: number):
     seq: draft.nextSeq++,
     submittedAt: draft.at,
     attempts: 0,
+    triedAtMs: 0,
     sizeRefusals: 0,
     reason: 'behind-others',
     urgent: false,

@@ -51,6 +51,7 @@ describe('whose turn it is', () => {
             seq: draft.nextSeq++,
             submittedAt: 1_000,
             attempts: 0,
+            triedAtMs: 0,
             sizeRefusals: 0,
             reason: 'behind-others',
             urgent: false,

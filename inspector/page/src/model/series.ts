@@ -58,7 +58,7 @@ export class Series {
       if (last !== undefined) last.to = at
       this.bands.push({ state, from: at, to: null })
     }
-    const { refusal } = context.ramp
+    const { refusal } = context.belief
     if (event?.type === 'call.settled' && event.outcome === 'throttled' && refusal?.atMs === at) {
       this.refusals.push({ at, tokens: refusal.trailingTokens + refusal.tokens })
     }

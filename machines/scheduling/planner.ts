@@ -1,0 +1,146 @@
+/**
+ * The plan that follows from what is believed of the provider's limits (`limits/belief`): for every
+ * call, by its size, whether it goes now, or when time alone lets it.
+ *
+ * - What is believed to fit goes, in the order of the rules.
+ * - A smaller primary passes a larger one that does not fit, while the larger one's forecast stays
+ *   within what it was promised (EASY backfill with slack: Lifka, "The ANL/IBM SP Scheduling System",
+ *   1995). Auxiliaries pass it when they do not delay it at all, or when no silence would let it in:
+ *   then use is what lifts a ceiling, or does no harm.
+ * - A call that is not believed to fit is tried all the same (`probe`) after a time that grows with its
+ *   refusals up to `longestSilenceMs`: no belief falls silent for ever.
+ */
+import type { Belief } from '../limits/belief/belief.ts'
+import * as belief from '../limits/belief/belief.ts'
+import { expects } from '../limits/belief/demand.ts'
+import { leaderOf, speaks } from '../limits/belief/layer.ts'
+import type { ScopeContext, Waiting } from '../state/context.ts'
+
+/** A waiting call is tried at least so often, whatever is believed, milliseconds. */
+export const longestSilenceMs = 8 * 60_000
+/** In a limit that forgets by the minute, kept room is lost use: at most this share of it. */
+const windowReserveShare = 0.04
+/** A bucket that is kept fuller than this runs over between two calls. */
+const fullestShare = 0.9
+/** The same where its size is stated. */
+const fullestStatedShare = 1
+/** How far beyond what is sure each lane goes (0: nothing risked, 1: the best guess, 2: the most hopeful bound), with and without refusals to spare. */
+const trusts = {
+  primary: { spare: 1, sparing: 0.6 },
+  auxiliary: { spare: 1, sparing: 0.2 },
+  /** Under a ceiling that follows use, what is not tried is lost. */
+  growing: { spare: 1.2, sparing: 0.5 },
+} as const
+
+export interface Verdict {
+  /** When it may be tried, epoch milliseconds; now or earlier: it goes. */
+  readonly tryAtMs: number
+  /** It goes although it is not believed to fit. */
+  readonly probe: boolean
+}
+
+export const trustOf = (held: Belief, lane: 'primary' | 'auxiliary'): number => {
+  const of = lane === 'auxiliary' && bindsByWindow(held) ? 'growing' : lane
+  return trusts[of][held.credit >= 1 ? 'spare' : 'sparing']
+}
+
+/**
+ * When the call is tried whatever is believed, epoch milliseconds: soon where waiting is believed not to
+ * help, or where nothing was accepted for as long; else the forecast has `longestSilenceMs`.
+ */
+const probedAt = (context: ScopeContext, waiting: Waiting, fitsMs: number | null): number => {
+  const { attempts, triedAtMs, submittedAt } = waiting
+  const firstMs = Math.max(1_000, Math.min(context.policy.quietWindowMs, longestSilenceMs))
+  const pauseMs = Math.min(longestSilenceMs, firstMs * 2 ** Math.min(Math.max(0, attempts - 1), 10))
+  const sinceMs = attempts === 0 ? submittedAt : triedAtMs
+  if (fitsMs === null) return sinceMs + pauseMs
+  return Math.min(sinceMs + longestSilenceMs, Math.max(sinceMs, context.belief.acceptedAtMs) + pauseMs)
+}
+
+/** Whether the limit that binds is one of windows, in which what is kept is lost. */
+export const bindsByWindow = (held: Belief): boolean =>
+  isWindow(held, 'acceleration') || isWindow(held, 'limit')
+
+const isWindow = (held: Belief, name: belief.LayerName): boolean =>
+  speaks(held[name]) && leaderOf(held[name], belief.priorOf(held, name)) !== 'bucket'
+
+/** Input tokens that auxiliaries leave for the next primary. */
+export const tokenReserve = (context: ScopeContext, tokens: number): number => {
+  const { policy, demand, at } = context
+  if (policy.tokenReserve !== 'auto') return policy.tokenReserve
+  if (belief.isSilent(context.belief) || !expects(demand, at)) return 0
+  if (bindsByWindow(context.belief)) {
+    const most = Math.floor(windowReserveShare * context.belief.highestAccepted)
+    return Math.min(demand.largestTokens, most)
+  }
+  // The bucket must be able to hold both, and not run over meanwhile.
+  const { burst, stated } = context.belief.limit.bucket
+  return Math.max(
+    0,
+    Math.min(demand.largestTokens, Math.floor(burst * (stated ? fullestStatedShare : fullestShare)) - tokens),
+  )
+}
+
+/** A call that nobody estimated is one that takes something. */
+const sizeOf = ({ call }: Waiting): number => Math.max(1, call.inputTokens)
+
+const judged = (context: ScopeContext, waiting: Waiting, reserve: number, ambition = 0): Verdict => {
+  const { at, policy } = context
+  const { lane } = waiting.call
+  const inputTokens = sizeOf(waiting)
+  const held = context.belief
+  if (belief.isSilent(held)) return { tryAtMs: at, probe: false }
+  const statedMs = belief.statedUntil(held, inputTokens, at)
+  if (waiting.attempts > 0 && statedMs > at) return { tryAtMs: statedMs, probe: false }
+  if (waiting.attempts > 0 && belief.isPromised(held, inputTokens, at)) return { tryAtMs: at, probe: false }
+  const trust = Math.max(ambition, trustOf(held, lane))
+  let fitsMs = belief.forecast(held, inputTokens, at, trust)
+  // Room is kept by the best guess: where that is wrong, it is the room that suffers.
+  const isKept = fitsMs !== null && fitsMs <= at && reserve > 0
+  if (fitsMs !== null && reserve > 0)
+    fitsMs = Math.max(fitsMs, belief.forecast(held, inputTokens + reserve, at, Math.max(1, trust)) ?? fitsMs)
+  const riskMs = belief.mayRiskAt(held, policy.pacingBaseMs, policy.pacingMaxMs)
+  if (fitsMs !== null && fitsMs <= at) {
+    const sure = belief.roomAt(held, at, 0) >= inputTokens
+    return { tryAtMs: sure ? at : Math.max(at, riskMs), probe: false }
+  }
+  // Only room that is kept for a primary is missing: that is no doubt, and tells nothing.
+  if (isKept) return { tryAtMs: fitsMs as number, probe: false }
+  const spare = held.credit >= (lane === 'primary' ? 1 : 2)
+  // Background finds out for all of its calls together, not for each.
+  const lastMs = lane === 'auxiliary' && held.refusal !== null ? held.refusal.atMs + policy.quietWindowMs : 0
+  const hopedMs = spare ? belief.hopefulForecast(held, inputTokens, at) : null
+  const probedMs = Math.max(statedMs, lastMs, probedAt(context, waiting, fitsMs))
+  const probeMs = Math.max(riskMs, Math.min(probedMs, hopedMs ?? probedMs))
+  return fitsMs === null || probeMs < fitsMs
+    ? { tryAtMs: Math.max(at, probeMs), probe: true }
+    : { tryAtMs: fitsMs, probe: false }
+}
+
+/** What is believed of a primary. */
+export const primaryVerdict = (context: ScopeContext, waiting: Waiting): Verdict =>
+  judged(context, waiting, 0)
+
+/** What is believed of an auxiliary, room for the next primary left out. */
+export const auxiliaryVerdict = (context: ScopeContext, waiting: Waiting): Verdict =>
+  judged(context, waiting, tokenReserve(context, waiting.call.inputTokens))
+
+/** How far a minute is filled that is to lift a ceiling: a refusal costs less than a minute half empty, but not refusals in a row. */
+export const buildingTrust = ({ refusals }: Belief): number => (refusals < 2 ? 1.5 : 1)
+
+/** The same for one that is to lift a ceiling. */
+export const buildingVerdict = (context: ScopeContext, waiting: Waiting): Verdict =>
+  judged(context, waiting, 0, buildingTrust(context.belief))
+
+/** When silence lets a call in, epoch milliseconds; null when it does not. */
+export const forecastOf = (context: ScopeContext, waiting: Waiting): number | null =>
+  belief.forecast(context.belief, sizeOf(waiting), context.at, trustOf(context.belief, waiting.call.lane))
+
+/** The same, when `tokens` are sent now. */
+export const forecastAfter = (context: ScopeContext, waiting: Waiting, tokens: number): number | null =>
+  belief.forecast(
+    belief.sent(context.belief, tokens, context.at, context.at),
+    sizeOf(waiting),
+    context.at,
+    trustOf(context.belief, waiting.call.lane),
+  )
