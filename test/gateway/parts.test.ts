@@ -116,6 +116,7 @@ describe('the configuration', () => {
       wire: 'openai',
       provider: 'vllm',
       honoursPriority: true,
+      charges: null,
     })
     expect(upstreams.find(({ name }) => name === 'anthropic')).toMatchObject({
       baseUrl: 'https://relay.example',
