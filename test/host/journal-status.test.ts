@@ -20,6 +20,10 @@ it("sees another live process's lanes waiting and in flight, its permits and its
   const place = folder()
   const journal = join(place, 'lanes.db')
   const child = await startPool(journal)
+  // The host knows its calls a moment before its journal does.
+  await expect
+    .poll(async () => (await journalStatus(journal)).scopes[0]?.placesTaken, { timeout: 20_000 })
+    .toBe(3)
   const { isLive, scopes } = await journalStatus(journal)
   expect(isLive).toBe(true)
   const [pool] = scopes
