@@ -34,6 +34,8 @@ export interface Chart {
 /** Larger definitions than these are cut: a picture of more helps nobody. */
 const maxStates = 500
 const maxEdges = 2_000
+/** An id holds the keys of all ancestors, so the depth bounds its length. */
+const maxDepth = 32
 const maxNameLength = 200
 
 type Json = { readonly [key: string]: unknown }
@@ -41,7 +43,7 @@ type Json = { readonly [key: string]: unknown }
 const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-const nameOf = (value: unknown): string => String(value).slice(0, maxNameLength)
+const nameOf = (name: string): string => name.slice(0, maxNameLength)
 
 const typeOf = (node: Json): ChartState['type'] => {
   const { type } = node
@@ -57,15 +59,17 @@ interface Found {
 /** The chart of a definition; null when it is none. */
 export const chartOf = (definition: unknown): Chart | null => {
   if (!isObject(definition) || !isObject(definition['states'])) return null
-  const rootId = nameOf(definition['id'] ?? 'machine')
+  const { id } = definition
+  const rootId = typeof id === 'string' || typeof id === 'number' ? nameOf(String(id)) : 'machine'
   const found = new Map<string, Found>()
-  collect(found, definition, { id: rootId, key: rootId, parentId: null })
+  collect(found, definition, { id: rootId, key: rootId, parentId: null }, maxDepth)
   const edges: ChartEdge[] = []
-  for (const { state, node } of found.values()) edges.push(...edgesOf(found, state, node))
+  const budget = { edges: maxEdges, looks: maxLooks }
+  for (const { state, node } of found.values()) edges.push(...edgesOf(found, state, node, budget))
   return {
     rootId,
     states: [...found.values()].map(({ state }) => state),
-    edges: edges.slice(0, maxEdges).map((edge, index) => ({ ...edge, id: `${index}` })),
+    edges: edges.map((edge, index) => ({ ...edge, id: `${index}` })),
   }
 }
 
@@ -73,8 +77,9 @@ const collect = (
   found: Map<string, Found>,
   node: Json,
   { id, key, parentId }: Pick<ChartState, 'id' | 'key' | 'parentId'>,
+  depth: number,
 ): void => {
-  if (found.size >= maxStates) return
+  if (found.size >= maxStates || depth === 0) return
   const { initial } = node
   const children = isObject(node['states']) ? node['states'] : {}
   const childId = (name: string): string => {
@@ -85,21 +90,34 @@ const collect = (
   const initialId = typeof initialKey === 'string' ? childId(initialKey.replace(/^\./, '')) : null
   found.set(id, { state: { id, key, parentId, type: typeOf(node), initialId }, node })
   for (const [name, child] of Object.entries(children)) {
-    if (isObject(child)) collect(found, child, { id: childId(name), key: nameOf(name), parentId: id })
+    if (!isObject(child)) continue
+    collect(found, child, { id: childId(name), key: nameOf(name), parentId: id }, depth - 1)
   }
 }
 
 type Bare = Omit<ChartEdge, 'id'>
 
-const edgesOf = (found: ReadonlyMap<string, Found>, state: ChartState, node: Json): ChartEdge[] => {
+/** Transitions that are looked at: what streams in may name any number that lead nowhere. */
+const maxLooks = 4 * maxEdges
+
+const edgesOf = (
+  found: ReadonlyMap<string, Found>,
+  state: ChartState,
+  node: Json,
+  budget: { edges: number; looks: number },
+): ReadonlyArray<ChartEdge> => {
   const bare: Bare[] = []
   const add = (event: string | null, transitions: unknown): void => {
     for (const transition of Array.isArray(transitions) ? transitions : [transitions]) {
       const { target, guard } = isObject(transition) ? transition : { target: transition, guard: undefined }
       for (const one of Array.isArray(target) ? target : [target]) {
+        if (budget.edges === 0 || budget.looks === 0) return
+        budget.looks -= 1
         const targetId = typeof one === 'string' ? resolve(found, state, one) : null
         // Without a target nothing is entered or left: there is no arrow to draw.
-        if (targetId !== null) bare.push({ sourceId: state.id, targetId, event, guard: guardName(guard) })
+        if (targetId === null) continue
+        budget.edges -= 1
+        bare.push({ sourceId: state.id, targetId, event, guard: guardName(guard) })
       }
     }
   }

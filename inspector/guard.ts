@@ -1,6 +1,9 @@
 /** Who may ask: only names of this machine (and those configured), only pages of this origin. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
+import { hostnameOf, type Refusal, Visitors } from '../src/gateway/entrance/visitors.ts'
+
+export type { Refusal }
 
 /** Nothing from elsewhere, nothing inline, nobody frames it. */
 export const securityHeaders: OutgoingHttpHeaders = {
@@ -24,53 +27,25 @@ export const securityHeaders: OutgoingHttpHeaders = {
   'permissions-policy': 'camera=(), geolocation=(), microphone=()',
 }
 
-/** The host of a Host header or an origin, without its port; null when it is none. */
-const hostnameOf = (authority: string | undefined): string | null => {
-  if (authority === undefined || /[/@\s\\?#]/.test(authority)) return null
-  try {
-    return new URL(`http://${authority}`).hostname.replace(/\.$/, '')
-  } catch {
-    return null
-  }
-}
-
-const isLoopback = (hostname: string): boolean =>
-  hostname === 'localhost' ||
-  hostname.endsWith('.localhost') ||
-  hostname === '[::1]' ||
-  /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(hostname)
-
-export type Refusal = 'host' | 'origin' | 'site'
-
+/** Pages are opened from anywhere; their data and their feed are read by this origin alone. */
 export class Guard {
-  readonly #allowedHosts: ReadonlySet<string>
+  readonly #visitors: Visitors
 
   constructor(allowedHosts: ReadonlyArray<string> = []) {
-    this.#allowedHosts = new Set(allowedHosts.map((host) => host.toLowerCase()))
+    this.#visitors = new Visitors({ allowedHosts })
   }
 
-  /**
-   * A name that an attacker's DNS points at this machine shows in the Host header, whatever the
-   * browser believes about origins: so the name itself must be one of ours.
-   */
   refuses(request: IncomingMessage, isData: boolean): Refusal | null {
-    const { host, origin } = request.headers
-    if (!this.#isKnown(hostnameOf(host))) return 'host'
-    if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`) return 'origin'
-    const site = request.headers['sec-fetch-site']
-    return isData && site !== undefined && site !== 'same-origin' && site !== 'none' ? 'site' : null
+    const refusal = this.#visitors.refuses(request)
+    // A link on another site may open the page itself.
+    return refusal === 'site' && !isData ? null : refusal
   }
 
   /** An XState app streams in from another port, or from no page at all; never from another machine's page. */
-  refusesSocket(request: IncomingMessage): Refusal | null {
-    const { host, origin } = request.headers
-    if (!this.#isKnown(hostnameOf(host))) return 'host'
+  refusesSocket({ headers: { host, origin } }: IncomingMessage): Refusal | null {
+    if (!this.#visitors.knows(hostnameOf(host))) return 'host'
     if (origin === undefined) return null
-    return this.#isKnown(hostnameOf(origin.replace(/^https?:\/\//, ''))) ? null : 'origin'
-  }
-
-  #isKnown(hostname: string | null): boolean {
-    return hostname !== null && (isLoopback(hostname) || this.#allowedHosts.has(hostname))
+    return this.#visitors.knows(hostnameOf(origin.replace(/^https?:\/\//, ''))) ? null : 'origin'
   }
 }
 

@@ -5,6 +5,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { EntranceGuard, refuseUpgrade } from '../src/gateway/entrance/guarded.ts'
+import { targetOf } from '../src/gateway/entrance/target.ts'
 import type { LaneHost } from '../src/host/host.ts'
 import { type Answer, Api } from './api.ts'
 import { readAssets } from './assets.ts'
@@ -38,6 +40,8 @@ export interface Inspector {
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer, path?: string) => boolean
   /** Pages that listen now, and frames that slow ones lost so far. */
   readonly viewers: () => { readonly count: number; readonly dropped: number }
+  /** Faults of its own so far: requests, connections and messages that it failed on. */
+  readonly faults: () => number
   /** Ends the feeds; the host goes on. */
   readonly close: () => void
 }
@@ -58,6 +62,10 @@ class Desk implements Inspector {
   readonly #apps: AppSocket
   readonly #feeds = new Set<ServerResponse>()
   readonly #stopObserving: () => void
+  readonly #entrance = new EntranceGuard(() => {
+    this.#faults += 1
+  })
+  #faults = 0
 
   constructor(source: InspectorSource, options: InspectorOptions) {
     const { allowActions = false, token = null, allowedHosts = [], pageFolder, ringSize } = options
@@ -70,35 +78,55 @@ class Desk implements Inspector {
     this.#guard = new Guard(allowedHosts)
     this.#assets = readAssets(pageFolder)
     this.#viewers = new Viewers({ rows: source.rowsNow, ...(ringSize === undefined ? {} : { ringSize }) })
-    this.#apps = new AppSocket((frame) => this.#viewers.actor(frame), Date.now)
+    this.#apps = new AppSocket((frame) => this.#viewers.actor(frame), Date.now, this.#entrance)
     this.#stopObserving = source.observe((entry) => this.#viewers.entry(entry))
   }
 
   readonly handle = (request: IncomingMessage, response: ServerResponse, path: string): boolean => {
-    const { pathname, searchParams } = new URL(path === '' ? '/' : path, 'http://inspector')
+    response.on('error', () => {})
+    this.#entrance.request(response, () => this.#handle(request, response, path))
+    return true
+  }
+
+  #handle(request: IncomingMessage, response: ServerResponse, path: string): void {
+    const isFolder = path === '' || path.startsWith('?')
+    const target = targetOf(isFolder ? `/${path}` : path)
+    if (target === null) return this.#send(response, badTarget)
+    const { path: pathname, query } = target
     const isData = pathname.startsWith('/api/')
     const refusal = this.#guard.refuses(request, isData)
     if (refusal !== null) this.#send(response, refused(refusal))
-    else if (path === '' || path.startsWith('?')) this.#redirect(request, response)
+    else if (isFolder) this.#redirect(request, response)
     else if (pathname === '/api/feed' && request.method === 'GET') this.#feed(response)
     else if (pathname.startsWith('/api/actions/') && request.method === 'POST')
       this.#answer(response, this.#api.act(pathname.slice('/api/actions/'.length), request))
     else if (request.method !== 'GET' && request.method !== 'HEAD')
       this.#send(response, { status: 405, body: { error: 'only GET is answered here' } })
-    else if (isData) this.#answer(response, this.#api.get(pathname.slice('/api/'.length), searchParams))
-    else this.#page(response, pathname.slice(1) || 'index.html')
-    return true
+    else if (isData) {
+      const asked = new URLSearchParams(query ?? '')
+      this.#answer(response, this.#api.get(pathname.slice('/api/'.length), asked))
+    } else this.#page(response, pathname.slice(1) || 'index.html')
   }
 
-  readonly upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer, path?: string): boolean => {
-    const { pathname } = new URL(path ?? request.url ?? '/', 'http://inspector')
-    if (!pathname.endsWith('/xstate')) return false
-    if (this.#guard.refusesSocket(request) === null) this.#apps.upgrade(request, socket, head)
-    else socket.end('HTTP/1.1 403 Forbidden\r\nconnection: close\r\n\r\n')
+  readonly upgrade = (
+    request: IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+    path = request.url ?? '/',
+  ): boolean => {
+    const target = targetOf(path)
+    if (target !== null && !target.path.endsWith('/xstate')) return false
+    this.#entrance.socket(socket, () => {
+      if (target === null) refuseUpgrade(socket, 400, 'Bad Request', badTarget.body.error)
+      else if (this.#guard.refusesSocket(request) === null) this.#apps.upgrade(request, socket, head)
+      else refuseUpgrade(socket, 403, 'Forbidden', 'pages of other machines are not answered')
+    })
     return true
   }
 
   readonly viewers = () => ({ count: this.#viewers.count, dropped: this.#viewers.dropped })
+
+  readonly faults = () => this.#faults
 
   readonly close = (): void => {
     this.#stopObserving()
@@ -184,6 +212,8 @@ const refusals: Readonly<Record<Refusal, string>> = {
   site: 'pages of other sites are not answered',
 }
 
+const badTarget = { status: 400, body: { error: 'the target of the request names no path' } } as const
+
 const refused = (refusal: Refusal): Answer => ({ status: 403, body: { error: refusals[refusal] } })
 
 export interface AttachOptions extends InspectorOptions {
@@ -223,16 +253,22 @@ const serve = async (
 ): Promise<AttachedInspector & { readonly server: Server }> => {
   const inspector = makeInspector(source, options)
   const server = createServer((request, response) => {
-    response.on('error', () => {})
     inspector.handle(request, response, request.url ?? '/')
   })
   server.on('upgrade', (request, socket, head) => {
-    if (!inspector.upgrade(request, socket, head)) socket.destroy()
+    socket.on('error', () => {})
+    if (!inspector.upgrade(request, socket, head))
+      refuseUpgrade(socket, 404, 'Not Found', 'nothing else is served over WebSocket here')
   })
   try {
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject)
-      server.listen(port, '127.0.0.1', resolve)
+      server.listen(port, '127.0.0.1', () => {
+        server.off('error', reject)
+        // A connection that could not be taken (too many files, for example) is its client's loss alone.
+        server.on('error', () => {})
+        resolve()
+      })
     })
   } catch (error) {
     inspector.close()

@@ -2,12 +2,15 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
+import { type EntranceGuard, refuseUpgrade } from '../src/gateway/entrance/guarded.ts'
 import type { ActorFrame } from './protocol.ts'
 import { actorFrame } from './stately.ts'
 
 /** A definition comes with its actor; a context may be large, and is thrown away. */
 const maxMessageBytes = 2 * 1024 * 1024
 const maxApps = 32
+/** Close code for a message that could not be taken (RFC 6455 section 7.4.1: not of the kind that was promised). */
+const badMessage = 1007
 /** Actors that a page which opens later is told of. */
 const maxActors = 1_000
 
@@ -16,10 +19,12 @@ export class AppSocket {
   readonly #actors = new Map<string, ActorFrame>()
   readonly #heard: (frame: ActorFrame) => void
   readonly #now: () => number
+  readonly #entrance: EntranceGuard
 
-  constructor(heard: (frame: ActorFrame) => void, now: () => number) {
+  constructor(heard: (frame: ActorFrame) => void, now: () => number, entrance: EntranceGuard) {
     this.#heard = heard
     this.#now = now
+    this.#entrance = entrance
   }
 
   /** The newest of what is known of every actor. */
@@ -29,13 +34,16 @@ export class AppSocket {
 
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     if (this.#server.clients.size >= maxApps) {
-      socket.end('HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n\r\n')
-      return
+      return refuseUpgrade(socket, 503, 'Service Unavailable', `${maxApps} apps stream in already`)
     }
     this.#server.handleUpgrade(request, socket, head, (client) => {
       client.on('error', () => client.terminate())
       client.on('message', (data, isBinary) => {
-        if (!isBinary) this.#take(String(data))
+        if (isBinary) return
+        this.#entrance.run(
+          () => this.#take(String(data)),
+          () => client.close(badMessage),
+        )
       })
     })
   }

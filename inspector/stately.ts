@@ -31,6 +31,12 @@ const stateValueOf = (value: unknown, depth = 0): StateValue | null => {
   return Object.fromEntries(parts.filter(([key, inner]) => key !== null && inner !== null))
 }
 
+/** Epoch milliseconds, as a number or its digits; null for anything else, which may refuse to become one. */
+const momentOf = (value: unknown): number | null => {
+  const at = typeof value === 'number' || typeof value === 'string' ? Number(value) : Number.NaN
+  return Number.isFinite(at) && at > 0 ? at : null
+}
+
 const definitionOf = (definition: unknown): unknown => {
   if (typeof definition !== 'string') return definition
   try {
@@ -47,8 +53,7 @@ export const actorFrame = (message: unknown, receivedAtMs: number): ActorFrame |
   if (sessionId === null) return null
   const snapshot = isObject(message['snapshot']) ? message['snapshot'] : {}
   const event = isObject(message['event']) ? message['event'] : {}
-  const created = Number(message['createdAt'])
-  const at = Number.isFinite(created) && created > 0 ? created : receivedAtMs
+  const at = momentOf(message['createdAt']) ?? receivedAtMs
   const status = nameOf(snapshot['status']) ?? 'active'
   const value = stateValueOf(snapshot['value'])
   const eventType = nameOf(event['type']) ?? ''

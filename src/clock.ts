@@ -1,3 +1,5 @@
+import { maxEpochMs } from '../machines/index.ts'
+
 /** Time as the runtime sees it: real, or driven by a test or a simulation. */
 export interface Clock {
   /** Epoch milliseconds, whole. */
@@ -9,6 +11,8 @@ export interface Clock {
    * sleeps. Absent where `now` itself is such a clock.
    */
   elapsed?(): number
+  /** The epoch milliseconds that this clock shows when the machine's shows `epochMs`. Absent where they are one clock. */
+  fromMachine?(epochMs: number): number
   /** Keeps the process alive until the answer is called. Absent where time does not pass by itself. */
   hold?(): () => void
 }
@@ -113,17 +117,33 @@ export class ManualClock implements Clock {
 /** A clock that is moved gently, or read in whole milliseconds, is not taken for one that was set. */
 const noticedMs = 50
 
+/** A given clock may show fractions, or nothing at all: then the time is the last that it showed. */
+const wholeClock = (clock: Clock): Clock => {
+  let lastMs = 0
+  return {
+    now: () => {
+      const shownMs = Math.floor(clock.now())
+      if (Math.abs(shownMs) <= maxEpochMs) lastMs = shownMs
+      return lastMs
+    },
+    after: (ms, fn) => clock.after(ms, fn),
+    ...(clock.elapsed === undefined ? {} : { elapsed: () => clock.elapsed!() }),
+    ...(clock.hold === undefined ? {} : { hold: () => clock.hold!() }),
+  }
+}
+
 /**
  * A clock that never goes back: where the machine's clock is set back, it goes on from where it
  * was, by the time that has really passed. Where it is set forward, or the machine has slept, it
  * follows. `notBeforeMs` is the newest time already written down.
  */
-export const steadyClock = (clock: Clock, notBeforeMs = 0): Clock => {
+export const steadyClock = (machine: Clock, notBeforeMs = 0): Clock => {
+  const clock = wholeClock(machine)
   const elapsed = (): number | null => clock.elapsed?.() ?? null
   let offsetMs = Math.max(0, notBeforeMs - clock.now())
   let lastMs = clock.now()
   let lastElapsedMs = elapsed()
-  return {
+  const steady: Clock & { fromMachine(epochMs: number): number } = {
     now: () => {
       const nowMs = clock.now()
       // Most events share their millisecond with another; what was set in it is noticed in the next.
@@ -138,5 +158,11 @@ export const steadyClock = (clock: Clock, notBeforeMs = 0): Clock => {
     },
     after: (ms, fn) => clock.after(ms, fn),
     hold: () => clock.hold?.() ?? (() => {}),
+    fromMachine: (epochMs) => {
+      // What was set since the last look is noticed first.
+      steady.now()
+      return epochMs + offsetMs
+    },
   }
+  return steady
 }

@@ -29,13 +29,15 @@ export interface Log {
 
 /** Two generations: the older one is dropped when the newer one is full. */
 export interface Endings {
+  /** Epoch milliseconds since which `newer` is kept. */
+  readonly sinceMs: number
   readonly newer: Log
   readonly older: Log
 }
 
 const emptyLog = (): Log => ({ table: { notes: [], newest: new Map() }, length: 0 })
 
-export const noEndings = (): Endings => ({ newer: emptyLog(), older: emptyLog() })
+export const noEndings = (sinceMs = 0): Endings => ({ sinceMs, newer: emptyLog(), older: emptyLog() })
 
 export type EndingRow = readonly [callId: string, ending: Ending]
 
@@ -46,7 +48,8 @@ const logOf = (rows: Iterable<EndingRow>): Log => {
 }
 
 /** Two generations from the rows that `rowsOf` gave of each. */
-export const endingsOf = (newer: Iterable<EndingRow>, older: Iterable<EndingRow>): Endings => ({
+export const endingsOf = (newer: Iterable<EndingRow>, older: Iterable<EndingRow>, sinceMs = 0): Endings => ({
+  sinceMs,
   newer: logOf(newer),
   older: logOf(older),
 })
@@ -73,15 +76,27 @@ const endingIn = ({ table, length }: Log, callId: string): Ending | undefined =>
   return table.notes[index]?.ending
 }
 
-/** Remembers how a call ended: `retention` endings at least, twice as many at most. */
+/** Most endings of one generation, whatever the time: they are in memory and in every snapshot. */
+const mostOfGeneration = 1_000_000
+
+export interface Retention {
+  /** Endings that are remembered at least. */
+  readonly count: number
+  /** Each of them at least for so long, ms. */
+  readonly ms: number
+}
+
+/** Remembers how a call ended: as many and as long as `retention` says at least, twice that at most. */
 export const remember = (
-  { newer, older }: Endings,
+  { sinceMs, newer, older }: Endings,
   callId: string,
   ending: Ending,
-  retention: number,
+  atMs: number,
+  { count, ms }: Retention,
 ): Endings => {
   const log = noted(newer, callId, ending)
-  return log.length > retention ? { newer: emptyLog(), older: log } : { newer: log, older }
+  const isFull = (log.length > count && atMs - sinceMs >= ms) || log.length > mostOfGeneration
+  return isFull ? { sinceMs: atMs, newer: emptyLog(), older: log } : { sinceMs, newer: log, older }
 }
 
 /** How a call ended, while it is remembered. */

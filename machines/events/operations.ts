@@ -4,7 +4,7 @@ import { addAll } from '../collections/heap.ts'
 import { declare } from '../limits/budget.ts'
 import { initialCapacity } from '../limits/capacity.ts'
 import { isReady, leaveBacklog, reviewQuotas } from '../scheduling/fairness.ts'
-import { end, land, reject, returnToPlace } from '../scheduling/lifecycle.ts'
+import { end, keepUnknown, land, leaveWaiting, reject, returnToPlace } from '../scheduling/lifecycle.ts'
 import { reorderPrimaries } from '../scheduling/primary-order.ts'
 import { adopt } from '../scheduling/shedding.ts'
 import { sweepBy } from '../scheduling/timeouts.ts'
@@ -76,6 +76,21 @@ export const recover = (draft: Draft): void => {
     }
   }
   disown(draft)
+}
+
+/** Calls that may have been sent in what was lost are never sent again: their owners hear that the outcome is unknown. */
+export const loseHistory = (draft: Draft, calls: ReadonlyArray<string>): void => {
+  for (const callId of calls) {
+    const waiting = lookup(draft.waiting, callId)
+    const flight = lookup(draft.inFlight, callId)
+    if (waiting !== undefined) leaveWaiting(draft, waiting)
+    if (flight !== undefined) land(draft, flight)
+    draft.counters.unknownOutcomes += 1
+    reject(draft, callId, 'outcome-unknown')
+    const call = waiting?.call ?? flight?.call
+    if (call === undefined) keepUnknown(draft, callId)
+    else end(draft, call, 'unknown')
+  }
 }
 
 /** Nobody waits for what waits, until its owner comes back. */

@@ -1,6 +1,5 @@
 /** A call comes: into its queue, past a closed gate because somebody depends on it, or out again. */
 import { HashMap } from 'effect'
-import { endingOf } from '../collections/ended-log.ts'
 import { add } from '../collections/heap.ts'
 import { empty, insert, push } from '../collections/queue.ts'
 import { came } from '../limits/belief/demand.ts'
@@ -13,12 +12,14 @@ import { enqueueAuxiliary, isReady, leaveBacklog, seqOf } from '../scheduling/fa
 import { setDependents } from '../scheduling/grant.ts'
 import {
   end,
+  endingOf,
   enqueue,
   enqueuePrimary,
   isUrgent,
   land,
   leaveWaiting,
   reject,
+  tellUnknown,
 } from '../scheduling/lifecycle.ts'
 import { rankOf, reorderPrimaries, standingRank } from '../scheduling/primary-order.ts'
 import { turnAway } from '../scheduling/shedding.ts'
@@ -35,7 +36,8 @@ export const submit = (draft: Draft, { call, dispatchAtOnce = false }: Submitted
   if (HashMap.has(draft.inFlight, call.id)) return
   const ending = endingOf(draft, call.id)
   if (ending !== undefined && ending !== 'withdrawn') {
-    return reject(draft, call.id, ending === 'unknown' ? 'outcome-unknown' : 'already-settled')
+    reject(draft, call.id, ending === 'unknown' ? 'outcome-unknown' : 'already-settled')
+    return tellUnknown(draft, call.id)
   }
   draft.counters.submitted += 1
   if (neverFits(draft.budget, neededFor(draft.policy.charges, call)) !== null) {
@@ -111,7 +113,8 @@ const beginEpisode = (draft: Draft, call: Call): void => {
 const dependOn = (draft: Draft, call: Call): ReadonlyArray<string> => {
   const live: string[] = []
   const rank = rankOf(draft.policy, call.priorityClass)
-  for (const id of call.dependsOn) {
+  // A call may be named twice, and is waited for once.
+  for (const id of new Set(call.dependsOn)) {
     // Neither itself nor the call that it runs in can end before it.
     if (id === call.id || id === call.parentId) continue
     const waiting = lookup(draft.waiting, id)

@@ -5,7 +5,7 @@
  */
 import { Schema } from 'effect'
 import { CallSchema, isCall, maxEpochMs, maxTokens, type Usage } from './call.ts'
-import type { Outcome, OwnerStance, ScopeEvent, ScopeEventType } from './event.ts'
+import type { Outcome, OwnerStance, ScopeEvent, ScopeEventType, SettlementCause } from './event.ts'
 import { type Evidence, evidenceKinds, evidenceScopes, type LimitReading } from './evidence.ts'
 import { decodeOrThrow, finite, InvalidInput, integer, maxSafe } from './invalid.ts'
 import { checkPolicy } from './policy.ts'
@@ -19,6 +19,8 @@ const outcomes = [
   'abandoned',
   'unknown',
 ] as const satisfies ReadonlyArray<Outcome>
+
+const causes = ['truncated', 'stalled-client', 'never-sent'] as const satisfies ReadonlyArray<SettlementCause>
 
 const stances = ['sends', 'away', 'left'] as const satisfies ReadonlyArray<OwnerStance>
 
@@ -90,6 +92,7 @@ const schemas: Readonly<Record<ScopeEventType, Schema.Decoder<unknown>>> = {
     evidence: optional(EvidenceSchema),
     owner: optional(Schema.Literals(stances)),
     late: optional(Schema.Boolean),
+    cause: optional(Schema.Literals(causes)),
   }),
   'call.promoted': ofCall,
   'call.claimed': ofCall,
@@ -112,6 +115,7 @@ const schemas: Readonly<Record<ScopeEventType, Schema.Decoder<unknown>>> = {
   'clock.woke': bare,
   'host.recovered': bare,
   'host.closing': Schema.Struct({ type: name, at, unused: Schema.Array(name) }),
+  'history.lost': Schema.Struct({ type: name, at, calls: Schema.Array(name) }),
 }
 
 const isAmount = (value: unknown, least: number, most: number): boolean =>
@@ -175,7 +179,8 @@ const hasFields = (event: ScopeEvent): boolean => {
         isUsage(event.usage) &&
         isEvidence(event.evidence) &&
         (event.owner === undefined || stances.includes(event.owner)) &&
-        (event.late === undefined || typeof event.late === 'boolean')
+        (event.late === undefined || typeof event.late === 'boolean') &&
+        (event.cause === undefined || causes.includes(event.cause))
       )
     case 'provider.evidence':
       return (
@@ -197,6 +202,8 @@ const hasFields = (event: ScopeEvent): boolean => {
       return typeof event.active === 'boolean'
     case 'host.closing':
       return Array.isArray(event.unused) && event.unused.every((callId) => typeof callId === 'string')
+    case 'history.lost':
+      return Array.isArray(event.calls) && event.calls.every((callId) => typeof callId === 'string')
     case 'wait.released':
     case 'clock.woke':
     case 'host.recovered':

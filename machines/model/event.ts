@@ -22,6 +22,12 @@ export type Outcome =
  */
 export type OwnerStance = 'sends' | 'away' | 'left'
 
+/**
+ * How a dispatch came to its end, where the outcome alone does not tell: the answer ended without its
+ * own end; its client stopped reading it; the request never left this machine.
+ */
+export type SettlementCause = 'truncated' | 'stalled-client' | 'never-sent'
+
 /** Facts that a scope is told. `at` is epoch milliseconds, stamped by the host. */
 export type ScopeEvent =
   | {
@@ -46,6 +52,8 @@ export type ScopeEvent =
       readonly evidence?: Evidence
       /** Left out: its owner waits on, and says when it sends. */
       readonly owner?: OwnerStance
+      /** What the edge knows of how it came to this; the core decides nothing by it. */
+      readonly cause?: SettlementCause
       /** Said of a permit that was settled before, while the next one of its call is out: it is counted, and changes nothing. */
       readonly late?: boolean
     }
@@ -77,6 +85,8 @@ export type ScopeEvent =
    * sent by nobody. `unused` names calls whose permits were granted and not handed over.
    */
   | { readonly type: 'host.closing'; readonly at: number; readonly unused: ReadonlyArray<string> }
+  /** Part of the history could not be read: nobody knows what became of these calls. */
+  | { readonly type: 'history.lost'; readonly at: number; readonly calls: ReadonlyArray<string> }
   /** The host that knew what became of dispatched calls is gone. */
   | { readonly type: 'host.recovered'; readonly at: number }
 

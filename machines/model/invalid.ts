@@ -21,7 +21,8 @@ export class InvalidInput extends Error {
   }
 }
 
-const shown = (value: unknown): string => {
+/** A value as an error shows it, shortened. */
+export const shown = (value: unknown): string => {
   if (value === undefined) return 'nothing'
   const text =
     typeof value === 'number' || typeof value === 'bigint'

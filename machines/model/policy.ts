@@ -105,6 +105,10 @@ const PolicySchema = Schema.Struct({
   unclaimedExpiryMs: durationMs,
   /** Ids of settled calls that are remembered, at least this many. */
   settledRetention: integer(0, 1_000_000),
+  /** And at least for this long after they ended, up to a million of them; 0: by their number alone. */
+  settledRetentionMs: durationMs,
+  /** How long a call whose outcome died with its host is remembered until its owner asks; then as a settled one. */
+  unknownRetentionMs: durationMs,
   /** Whether a call whose outcome died with its host may be dispatched again. */
   unknownAfterRestart: Schema.Literals(['report', 'dispatchAgain']),
   limits: LimitsSchema,
@@ -175,6 +179,8 @@ export const defaultPolicy: Policy = {
   quotaHoldMs: 5 * 60_000,
   unclaimedExpiryMs: 10 * 60_000,
   settledRetention: 4_096,
+  settledRetentionMs: 0,
+  unknownRetentionMs: 7 * 24 * 60 * 60_000,
   unknownAfterRestart: 'report',
   limits: noLimits,
   charges: defaultCharges,

@@ -1,6 +1,6 @@
 /** Where a call stands: in its queue, in flight, or ended; and the moves between these. */
 import { HashMap } from 'effect'
-import { type Ending, remember } from '../collections/ended-log.ts'
+import { type Ending, endingOf as endingIn, remember } from '../collections/ended-log.ts'
 import { add } from '../collections/heap.ts'
 import { insert, push } from '../collections/queue.ts'
 import * as pacing from '../limits/pacing.ts'
@@ -8,7 +8,14 @@ import { departed } from '../limits/shed-limits.ts'
 import type { Call } from '../model/call.ts'
 import type { DeferReason, ExpireReason, RejectReason } from '../model/decision.ts'
 import type { OwnerStance } from '../model/event.ts'
-import { type InFlight, lookup, type TakenTurn, type Waiting, without } from '../state/context.ts'
+import {
+  type InFlight,
+  lookup,
+  type ScopeContext,
+  type TakenTurn,
+  type Waiting,
+  without,
+} from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { lend } from './dispatch.ts'
 import {
@@ -55,11 +62,40 @@ export const enqueuePrimary = (draft: Draft, waiting: Waiting): void => {
 /** Ends a call: remembers how, and lets go of whatever waited for it. */
 export const end = (draft: Draft, call: Call, ending: Ending): void => {
   const callId = call.id
-  draft.ended = remember(draft.ended, callId, ending, draft.policy.settledRetention)
+  if (ending === 'unknown') keepUnknown(draft, callId)
+  else note(draft, callId, ending)
   if (draft.qos !== null) draft.qos = departed(draft.qos, call)
   satisfy(draft, callId)
   if (call.lane === 'primary') forget(draft, call)
   draft.nested = without(draft.nested, callId)
+}
+
+const note = (draft: Draft, callId: string, ending: Ending): void => {
+  const { settledRetention: count, settledRetentionMs: ms } = draft.policy
+  draft.ended = remember(draft.ended, callId, ending, draft.at, { count, ms })
+}
+
+/** Apart from the others, whose number would push it out: it is never sent again until its owner has heard. */
+export const keepUnknown = (draft: Draft, callId: string): void => {
+  const { at, policy } = draft
+  const kept = HashMap.filter(draft.unknown, (untilMs) => untilMs > at)
+  draft.unknown = HashMap.set(kept, callId, at + policy.unknownRetentionMs)
+}
+
+/** How a call ended that is no longer live, while it is remembered. */
+export const endingOf = (
+  context: Pick<ScopeContext, 'ended' | 'unknown' | 'at'>,
+  callId: string,
+): Ending | undefined => {
+  const untilMs = lookup(context.unknown, callId)
+  return untilMs !== undefined && untilMs > context.at ? 'unknown' : endingIn(context, callId)
+}
+
+/** The owner of a call hears that its outcome is unknown: from now on it is remembered as others are. */
+export const tellUnknown = (draft: Draft, callId: string): void => {
+  if (lookup(draft.unknown, callId) === undefined) return
+  draft.unknown = HashMap.remove(draft.unknown, callId)
+  note(draft, callId, 'unknown')
 }
 
 const satisfy = (draft: Draft, callId: string): void => {
@@ -67,10 +103,9 @@ const satisfy = (draft: Draft, callId: string): void => {
   if (dependents === undefined) return
   draft.dependents = HashMap.remove(draft.dependents, callId)
   for (const id of dependents) {
-    // One that is withdrawn or expires takes itself out of the dependents, and none is granted before they end.
-    const waiting = HashMap.getUnsafe(draft.waiting, id)
-    // A call may have named it twice; it becomes ready once.
-    if (!waiting.waitsFor.includes(callId)) continue
+    const waiting = lookup(draft.waiting, id)
+    // A snapshot of an older version may list a primary twice: it becomes ready once, and may be granted by then.
+    if (waiting === undefined || !waiting.waitsFor.includes(callId)) continue
     const waitsFor = waiting.waitsFor.filter((other) => other !== callId)
     const next = { ...waiting, waitsFor }
     draft.waiting = HashMap.set(draft.waiting, id, next)

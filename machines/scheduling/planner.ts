@@ -12,8 +12,9 @@
  */
 import type { Belief } from '../limits/belief/belief.ts'
 import * as belief from '../limits/belief/belief.ts'
-import { expects } from '../limits/belief/demand.ts'
-import { leaderOf, speaks } from '../limits/belief/layer.ts'
+import { minuteMs, minuteStart } from '../limits/belief/charges.ts'
+import { expects, usedPerMinute } from '../limits/belief/demand.ts'
+import { type Family, leaderOf, speaks } from '../limits/belief/layer.ts'
 import type { ScopeContext, Waiting } from '../state/context.ts'
 
 /** A waiting call is tried at least so often, whatever is believed, milliseconds. */
@@ -24,6 +25,9 @@ const windowReserveShare = 0.04
 const fullestShare = 0.9
 /** The same where its size is stated. */
 const fullestStatedShare = 1
+/** The last part of the time between two primaries, or of a minute, in which none is waited for. */
+const endShare = 0.25
+const leastEndMs = 20_000
 /** How far beyond what is sure each lane goes (0: nothing risked, 1: the best guess, 2: the most hopeful bound), with and without refusals to spare. */
 const trusts = {
   primary: { spare: 1, sparing: 0.6 },
@@ -61,6 +65,15 @@ const probedAt = (context: ScopeContext, waiting: Waiting, fitsMs: number | null
 export const bindsByWindow = (held: Belief): boolean =>
   isWindow(held, 'acceleration') || isWindow(held, 'limit')
 
+const isFamily = (held: Belief, family: Family): boolean =>
+  belief.layerNames.every(
+    (name) => !speaks(held[name]) || leaderOf(held[name], belief.priorOf(held, name)) === family,
+  )
+
+/** So late in a clock minute that the room kept in it goes to auxiliaries: the chance that a primary comes is small. */
+const isEnding = ({ at, demand: { everyMs } }: ScopeContext): boolean =>
+  minuteStart(at) + minuteMs - at < Math.min(minuteMs, Math.max(leastEndMs, everyMs)) * endShare
+
 const isWindow = (held: Belief, name: belief.LayerName): boolean =>
   speaks(held[name]) && leaderOf(held[name], belief.priorOf(held, name)) !== 'bucket'
 
@@ -70,8 +83,10 @@ export const tokenReserve = (context: ScopeContext, tokens: number): number => {
   if (policy.tokenReserve !== 'auto') return policy.tokenReserve
   if (belief.isSilent(context.belief) || !expects(demand, at)) return 0
   if (bindsByWindow(context.belief)) {
-    const most = Math.floor(windowReserveShare * context.belief.highestAccepted)
-    return Math.min(demand.largestTokens, most)
+    // What a clock minute has kept is lost at its end: shortly before, auxiliaries have it.
+    if (isFamily(context.belief, 'clock') && isEnding(context)) return 0
+    const most = windowReserveShare * context.belief.highestAccepted + usedPerMinute(demand)
+    return Math.min(demand.largestTokens, Math.floor(most))
   }
   // The bucket must be able to hold both, and not run over meanwhile.
   const { burst, stated } = context.belief.limit.bucket
@@ -83,6 +98,13 @@ export const tokenReserve = (context: ScopeContext, tokens: number): number => {
 
 /** A call that nobody estimated is one that takes something. */
 const sizeOf = ({ call }: Waiting): number => Math.max(1, call.inputTokens)
+
+/** A call that was refused is not sent again before this, epoch milliseconds; each time it is longer while nothing was accepted. */
+const backedOffAt = ({ policy, belief: held }: ScopeContext, { attempts, triedAtMs }: Waiting): number => {
+  if (attempts === 0) return 0
+  const doublings = held.acceptedAtMs === 0 ? Math.min(attempts - 1, 20) : 0
+  return triedAtMs + Math.min(policy.pacingMaxMs, policy.pacingBaseMs * 2 ** doublings)
+}
 
 const judged = (context: ScopeContext, waiting: Waiting, reserve: number, ambition = 0): Verdict => {
   const { at, policy } = context
@@ -99,13 +121,20 @@ const judged = (context: ScopeContext, waiting: Waiting, reserve: number, ambiti
   const isKept = fitsMs !== null && fitsMs <= at && reserve > 0
   if (fitsMs !== null && reserve > 0)
     fitsMs = Math.max(fitsMs, belief.forecast(held, inputTokens + reserve, at, Math.max(1, trust)) ?? fitsMs)
-  const riskMs = belief.mayRiskAt(held, policy.pacingBaseMs, policy.pacingMaxMs)
+  const backedOffMs = backedOffAt(context, waiting)
+  const riskMs = Math.max(backedOffMs, belief.mayRiskAt(held, policy.pacingBaseMs, policy.pacingMaxMs))
   if (fitsMs !== null && fitsMs <= at) {
     const sure = belief.roomAt(held, at, 0) >= inputTokens
-    return { tryAtMs: sure ? at : Math.max(at, riskMs), probe: false }
+    return { tryAtMs: Math.max(at, sure ? backedOffMs : riskMs), probe: false }
   }
   // Only room that is kept for a primary is missing: that is no doubt, and tells nothing.
   if (isKept) return { tryAtMs: fitsMs as number, probe: false }
+  // After a refusal that says nothing only time can tell, each time longer, while refusals are to spare.
+  const saysNothing = held.credit >= 1 && held.refusal?.kind === 'unknown-rate-limit'
+  if (saysNothing && waiting.attempts > 0) return { tryAtMs: Math.max(statedMs, riskMs), probe: true }
+  // Nothing was accepted since the first refusal: of a primary that never went, one try tells most.
+  if (saysNothing && lane === 'primary' && held.acceptedAtMs === 0 && held.credit >= 2)
+    return { tryAtMs: Math.max(statedMs, riskMs, at), probe: true }
   const spare = held.credit >= (lane === 'primary' ? 1 : 2)
   // Background finds out for all of its calls together, not for each.
   const lastMs = lane === 'auxiliary' && held.refusal !== null ? held.refusal.atMs + policy.quietWindowMs : 0

@@ -5,6 +5,7 @@ import { mostAnchors } from '../limits/belief/bucket.ts'
 import { type Charges, charged, mostCharges } from '../limits/belief/charges.ts'
 import { mostMinutes } from '../limits/belief/clock-window.ts'
 import { mostPoints } from '../limits/belief/trailing-window.ts'
+import { evidenceKinds } from '../model/evidence.ts'
 import { decodeOrThrow, finite, integer, maxSafe } from '../model/invalid.ts'
 
 const tokens = integer(0, maxSafe)
@@ -62,6 +63,7 @@ const BeliefSchema = Schema.Struct({
   statedWaits: Schema.Array(Schema.Struct({ tokens, toldAtMs: timeMs, untilMs: timeMs })).check(atMost(4)),
   refusal: Schema.NullOr(
     Schema.Struct({
+      kind: Schema.Literals(evidenceKinds),
       atMs: timeMs,
       tokens,
       trailingTokens: tokens,

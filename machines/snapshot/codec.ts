@@ -10,16 +10,24 @@ import type { Belief } from '../limits/belief/belief.ts'
 import { noDemand } from '../limits/belief/demand.ts'
 import { meterNames } from '../limits/budget.ts'
 import { encodeQos, restoreQos } from '../limits/shed-limits.ts'
-import { priorityClasses } from '../model/call.ts'
+import { lanes, priorityClasses } from '../model/call.ts'
 import { evidenceKinds } from '../model/evidence.ts'
 import { decodeOrThrow, InvalidInput } from '../model/invalid.ts'
 import { type Policy, restorePolicy } from '../model/policy.ts'
 import { reorderPrimaries } from '../scheduling/primary-order.ts'
-import { emptyContext, noCounters, openPhase, type Principal, type ScopeContext } from '../state/context.ts'
+import {
+  emptyContext,
+  type InFlight,
+  lookup,
+  noCounters,
+  openPhase,
+  type Principal,
+  type ScopeContext,
+} from '../state/context.ts'
 import { draftOf } from '../state/draft.ts'
 import { decodeBelief, encodeBelief } from './belief-schema.ts'
 import { type EncodedPrincipal, type EncodedScope, snapshotVersion } from './encoded.ts'
-import { restoreExpected, restoreFlights, restorePrincipals, restoreWaiting } from './restore.ts'
+import { byGrant, restoreExpected, restoreFlights, restorePrincipals, restoreWaiting } from './restore.ts'
 import { checkInFlight, checkPairs, checkWaiting } from './rows.ts'
 
 const byKey = <T>(map: HashMap.HashMap<string, T>): Array<readonly [string, T]> =>
@@ -35,6 +43,26 @@ const ordered = <Key extends string, T>(
   const result: Partial<Record<Key, T>> = {}
   for (const key of keys) if (record[key] !== undefined) result[key] = record[key]
   return result
+}
+
+/**
+ * The order of grants, for timeouts, where times and places do not tell it: several of one event share
+ * their time. Of one call that was granted twice in it the foremost place counts.
+ */
+export const grantOrder = ({ grants, inFlight }: ScopeContext): Pick<EncodedScope, 'granted'> => {
+  const ids = new Set<string>()
+  for (const lane of lanes) {
+    for (const { id, grantedAt } of toArray(grants[lane])) {
+      if (lookup(inFlight, id)?.grantedAt === grantedAt) ids.add(id)
+    }
+  }
+  const granted = [...ids]
+  const flights = granted.map((id) => lookup(inFlight, id) as InFlight)
+  const isKnown = lanes.every((lane) => {
+    const own = flights.filter(({ call }) => call.lane === lane)
+    return own.every((flight, index) => index === 0 || byGrant(own[index - 1]!, flight) < 0)
+  })
+  return isKnown ? {} : { granted }
 }
 
 /** What a snapshot holds of a principal; the rest follows from its calls. */
@@ -62,6 +90,7 @@ export const encodeScope = (context: ScopeContext): EncodedScope => ({
   nextSeq: context.nextSeq,
   waiting: bySeq(HashMap.values(context.waiting)),
   inFlight: bySeq(HashMap.values(context.inFlight)),
+  ...grantOrder(context),
   heldMs: context.heldMs,
   principals: byKey(context.principals).map(([name, principal]) => [name, encodePrincipal(principal)]),
   ring: written(context.ring),
@@ -85,6 +114,8 @@ export const encodeScope = (context: ScopeContext): EncodedScope => ({
   primaryGrantedAt: context.primaryGrantedAt,
   episode: context.episode,
   ended: [[...rowsOf(context.ended.newer)], [...rowsOf(context.ended.older)]],
+  ...(context.ended.sinceMs === 0 ? {} : { endedSinceMs: context.ended.sinceMs }),
+  ...(HashMap.isEmpty(context.unknown) ? {} : { unknown: byKey(context.unknown) }),
   counters: context.counters,
   refusalsByKind: ordered(evidenceKinds, context.refusalsByKind),
 })
@@ -95,6 +126,15 @@ export class SnapshotUnreadable extends Error {
   constructor(problem: string) {
     super(`snapshot is unreadable: ${problem}`)
     this.name = 'SnapshotUnreadable'
+  }
+}
+
+/** Whoever has a turn is known. */
+const checkRing = ({ principals }: Pick<ScopeContext, 'principals'>, ring: EncodedScope['ring']): void => {
+  for (const place of ring) {
+    const name = typeof place === 'string' ? place : place[0]
+    if (!HashMap.has(principals, name))
+      throw new SnapshotUnreadable(`ring: expected names of principals, got ${JSON.stringify(name)}`)
   }
 }
 
@@ -131,6 +171,7 @@ const check = (encoded: EncodedScope): { readonly policy: Policy; readonly belie
     checkInFlight('snapshot.inFlight', inFlight)
     for (const name of ['principals', 'nested', 'expected', 'turns'] as const)
       checkPairs(`snapshot.${name}`, encoded[name])
+    if (encoded.unknown !== undefined) checkPairs('snapshot.unknown', encoded.unknown)
     for (const generation of [0, 1]) checkPairs(`snapshot.ended.${generation}`, encoded.ended?.[generation])
     return {
       policy: restorePolicy(encoded.policy, 'snapshot.policy'),
@@ -143,6 +184,17 @@ const check = (encoded: EncodedScope): { readonly policy: Policy; readonly belie
 
 /** The context that `encodeScope` wrote. Throws `SnapshotUnreadable` that names the fault. */
 export const decodeScope = (input: unknown): ScopeContext => {
+  try {
+    return decoded(input)
+  } catch (error) {
+    // What lacks a field, or has another thing in its place, is met wherever it is first used.
+    if (error instanceof TypeError || error instanceof RangeError)
+      throw new SnapshotUnreadable(`a field is missing or is not what was written: ${error.message}`)
+    throw error
+  }
+}
+
+const decoded = (input: unknown): ScopeContext => {
   if (typeof input !== 'object' || input === null)
     throw new SnapshotUnreadable(`expected an object, got ${input}`)
   const encoded = input as EncodedScope
@@ -179,7 +231,8 @@ export const decodeScope = (input: unknown): ScopeContext => {
     primaryGrantedAt: encoded.primaryGrantedAt,
     episode: encoded.episode,
     refusalsByKind: encoded.refusalsByKind ?? {},
-    ended: endingsOf(...encoded.ended),
+    ended: endingsOf(...encoded.ended, encoded.endedSinceMs ?? 0),
+    unknown: HashMap.fromIterable(encoded.unknown ?? []),
     expected: restoreExpected(encoded),
     rankServedAt: encoded.rankServedAt ?? [0, 0, 0, 0],
     passedBefore: encoded.passedBefore ?? 0,
@@ -191,7 +244,8 @@ export const decodeScope = (input: unknown): ScopeContext => {
   } satisfies Partial<ScopeContext>)
   restoreWaiting(draft, encoded.waiting)
   restorePrincipals(draft, encoded)
-  restoreFlights(draft, encoded.inFlight)
+  checkRing(draft, encoded.ring)
+  restoreFlights(draft, encoded.inFlight, encoded.granted)
   if (policy.qos !== null) {
     const calls = [...encoded.waiting, ...encoded.inFlight].map(({ call }) => call)
     draft.qos = restoreQos(encoded.qos, calls)

@@ -36,6 +36,8 @@ export interface EncodedScope {
   readonly nextSeq: number
   readonly waiting: ReadonlyArray<Waiting>
   readonly inFlight: ReadonlyArray<InFlight>
+  /** Ids in flight in the order of their grants, where times and places do not tell it. */
+  readonly granted?: ReadonlyArray<string>
   /** Not there in what older versions wrote: their clock was the time of day. */
   readonly heldMs?: number
   readonly principals: Pairs<EncodedPrincipal>
@@ -70,6 +72,10 @@ export interface EncodedScope {
   readonly episode: ScopeContext['episode']
   /** Of each generation, the newer first, in the order in which the calls ended. */
   readonly ended: readonly [ReadonlyArray<EndingRow>, ReadonlyArray<EndingRow>]
+  /** Since when the newer generation is kept; 0 in what older versions wrote. */
+  readonly endedSinceMs?: number
+  /** Until when calls of unknown outcome are remembered, by id. Not there where there is none. */
+  readonly unknown?: Pairs<number>
   readonly counters: Counters
   readonly refusalsByKind: ScopeContext['refusalsByKind']
 }

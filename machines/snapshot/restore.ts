@@ -125,11 +125,21 @@ export const restorePrincipals = (
   parkAtQuota(draft)
 }
 
-export const restoreFlights = (draft: Draft, rows: ReadonlyArray<InFlight>): void => {
+/** The order of grants as times and places tell it. */
+export const byGrant = (one: InFlight, other: InFlight): number =>
+  one.grantedAt - other.grantedAt || one.seq - other.seq
+
+export const restoreFlights = (
+  draft: Draft,
+  rows: ReadonlyArray<InFlight>,
+  granted: ReadonlyArray<string> = [],
+): void => {
   const flights = rows.map(completedFlight)
   draft.inFlight = HashMap.fromIterable(flights.map((flight) => [flight.call.id, flight] as const))
   const grants = { ...draft.grants }
-  const inOrder = [...flights].sort((one, other) => one.grantedAt - other.grantedAt || one.seq - other.seq)
+  const places = new Map(granted.map((id, index) => [id, index]))
+  const placeOf = ({ call }: InFlight): number => places.get(call.id) ?? Number.MAX_SAFE_INTEGER
+  const inOrder = [...flights].sort((one, other) => placeOf(one) - placeOf(other) || byGrant(one, other))
   for (const flight of inOrder) {
     const { call, seq, grantedAt } = flight
     grants[call.lane] = push(grants[call.lane], { seq, id: call.id, grantedAt })

@@ -184,6 +184,8 @@ export interface ScopeContext {
   readonly primaryGrantedAt: number
   readonly episode: Omit<EpisodeSummary, 'endedAt'> | null
   readonly ended: Endings
+  /** Calls whose outcome died with their host and whose owner has not asked since: until when they are remembered, epoch milliseconds. */
+  readonly unknown: HashMap.HashMap<string, number>
   readonly counters: Counters
   /** Refusals by what the provider named. */
   readonly refusalsByKind: Readonly<Partial<Record<EvidenceKind, number>>>
@@ -324,7 +326,8 @@ export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContex
   quantumEndedHeldMs: 0,
   primaryGrantedAt: 0,
   episode: null,
-  ended: noEndings(),
+  ended: noEndings(at),
+  unknown: HashMap.empty(),
   counters: noCounters,
   refusalsByKind: {},
   decisions: [],

@@ -51,6 +51,8 @@ const applyFact = (draft: Draft, event: ScopeEvent): void => {
       return facts.close(draft, event.unused)
     case 'host.recovered':
       return facts.recover(draft)
+    case 'history.lost':
+      return facts.loseHistory(draft, event.calls)
     case 'clock.woke':
       return
   }

@@ -12,7 +12,7 @@ export const explainVerb = Command.make(
   'explain',
   { callId, journal: journalFlag, json: jsonFlag },
   Effect.fn(function* ({ callId, journal, json }) {
-    const { defaultJournal } = yield* attempt(() => import('../gateway/config.ts'))
+    const { defaultJournal } = yield* attempt(() => import('../gateway/config/config.ts'))
     const path = Option.getOrElse(journal, () => defaultJournal)
     const explanation = yield* attempt(() => explain(path, callId))
     if (explanation === null) {

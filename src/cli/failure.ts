@@ -1,7 +1,16 @@
 /** What a verb cannot do, in one line for a person. */
 import { Data, Effect } from 'effect'
 
-export class CliFailure extends Data.TaggedError('CliFailure')<{ readonly message: string }> {}
+export class CliFailure extends Data.TaggedError('CliFailure')<{
+  readonly message: string
+  /** The process ends with it, [1, 255]. Default 1. */
+  readonly code?: number
+  /** Its line has been shown already. */
+  readonly isShown?: boolean
+}> {}
+
+/** Try again later (`EX_TEMPFAIL` of sysexits.h): a supervisor should start the program again. */
+export const tryAgainCode = 75
 
 const systemErrors: Readonly<Record<string, string>> = {
   EADDRINUSE: 'is in use; stop what listens there, or choose another with --port',

@@ -1,11 +1,11 @@
-/** `rightofway journal check`, `repair`, `export` and `import`. */
+/** `rightofway journal` and its verbs. */
 import { Console, Effect, Option } from 'effect'
 import { Argument, Command, Flag } from 'effect/cli'
 import { attempt, CliFailure } from './failure.ts'
 import { journalFlag, jsonFlag } from './flags.ts'
 
 const pathOf = Effect.fn(function* (journal: Option.Option<string>) {
-  const { defaultJournal } = yield* attempt(() => import('../gateway/config.ts'))
+  const { defaultJournal } = yield* attempt(() => import('../gateway/config/config.ts'))
   return Option.getOrElse(journal, () => defaultJournal)
 })
 
@@ -18,20 +18,27 @@ const check = Command.make(
   Effect.fn(function* ({ journal, json }) {
     const path = yield* pathOf(journal)
     const { checkJournal } = yield* attempt(() => import('../journal/check.ts'))
-    const found = yield* attempt(() => checkJournal(path))
-    const { ok, entries, scopes, problems, schemaVersion } = found
+    const { historyProblems } = yield* attempt(() => import('../host/check-history.ts'))
+    const found = yield* attempt(() => checkJournal(path, historyProblems))
+    const { ok, entries, scopes, problems, notes, schemaVersion } = found
     if (json) yield* Console.log(JSON.stringify(found))
     else {
       const summary = `${plural(entries, 'good entry', 'good entries')} of ${plural(scopes.length, 'scope')}, schema version ${schemaVersion}`
       yield* Console.log(`journal ${path}: ${summary}`)
       for (const { row, problem } of problems) yield* Console.log(`${row}: ${problem}`)
+      for (const note of notes) yield* Console.log(`note: ${note}`)
     }
     if (ok) return
     return yield* new CliFailure({
       message: `journal ${path} has ${plural(problems.length, 'problem')}; 'rightofway journal repair' keeps all that can be read`,
     })
   }),
-).pipe(Command.withDescription('Check every row, also while a host writes; change nothing'))
+).pipe(
+  Command.withDescription(
+    'Check every row and all that it says, as a host that opens it would; change nothing. ' +
+      'Exit code 0: sound. 1: it has problems, or cannot be read',
+  ),
+)
 
 const repair = Command.make(
   'repair',
@@ -39,16 +46,24 @@ const repair = Command.make(
   Effect.fn(function* ({ journal, json }) {
     const path = yield* pathOf(journal)
     const { repairJournal } = yield* attempt(() => import('../journal/repair.ts'))
-    const done = yield* attempt(() => repairJournal(path))
+    const { mendScope } = yield* attempt(() => import('../host/mend.ts'))
+    const done = yield* attempt(() => repairJournal(path, mendScope))
     if (json) return yield* Console.log(JSON.stringify(done))
     if (!done.repaired) return yield* Console.log(`journal ${path}: nothing was wrong, nothing was touched`)
-    const { kept, movedAside, copy, aside, lostScopes } = done
+    const { kept, movedAside, copy, aside, lost, holedScopes, lostScopes, unknownCalls } = done
     yield* Console.log(
       [
         `journal ${path}: kept ${plural(kept.entries, 'entry', 'entries')} and ${plural(kept.checkpoints, 'checkpoint')}`,
         `set aside ${plural(movedAside.entries, 'entry', 'entries')} and ${plural(movedAside.checkpoints, 'checkpoint')} in ${aside}`,
         `the file as it was: ${copy}`,
-        ...lostScopes.map((scope) => `scope ${scope} starts anew`),
+        ...lost.map((range) => `lost: ${range}`),
+        ...holedScopes.map(
+          (scope) =>
+            `scope ${scope} ${lostScopes.includes(scope) ? 'starts anew' : 'goes on with a hole in its history'}`,
+        ),
+        ...unknownCalls.map(
+          ({ scope, callId }) => `call ${callId} in ${scope}: its outcome is unknown, it is never sent again`,
+        ),
       ].join('\n'),
     )
   }),
@@ -92,7 +107,91 @@ const importLines = Command.make(
   }),
 ).pipe(Command.withDescription('Make a new journal from an export, whole or not at all'))
 
+const backup = Command.make(
+  'backup',
+  {
+    out: Argument.String('out').pipe(Argument.withDescription('File to write; it must not exist')),
+    journal: journalFlag,
+    json: jsonFlag,
+  },
+  Effect.fn(function* ({ out, journal, json }) {
+    const path = yield* pathOf(journal)
+    const { backupJournal } = yield* attempt(() => import('../journal/backup.ts'))
+    const done = yield* attempt(() => backupJournal(path, out))
+    yield* Console.log(
+      json
+        ? JSON.stringify(done)
+        : `journal ${path}: copied ${plural(done.entries, 'entry', 'entries')} to ${out}`,
+    )
+  }),
+).pipe(Command.withDescription('Copy a journal as it is at one moment, also while a host writes it'))
+
+const dryRunFlag = Flag.Boolean('dry-run').pipe(
+  Flag.withDescription('Say what would be done; change nothing'),
+)
+
+const migrate = Command.make(
+  'migrate',
+  { dryRun: dryRunFlag, journal: journalFlag, json: jsonFlag },
+  Effect.fn(function* ({ dryRun, journal, json }) {
+    const path = yield* pathOf(journal)
+    const { migrateJournal, plannedMigration } = yield* attempt(() => import('../journal/upkeep.ts'))
+    const done = yield* attempt(async () => (dryRun ? plannedMigration(path) : migrateJournal(path)))
+    if (json) return yield* Console.log(JSON.stringify(done))
+    const { from, to, steps } = done
+    if (steps.length === 0)
+      return yield* Console.log(`journal ${path}: schema version ${from} is what this release writes`)
+    const verb = dryRun ? 'would be brought' : 'was brought'
+    yield* Console.log([`journal ${path}: ${verb} from schema version ${from} to ${to}`, ...steps].join('\n'))
+  }),
+).pipe(Command.withDescription('Bring a journal up to date, as a host that opens it does'))
+
+const dropFlag = Flag.String('drop').pipe(
+  Flag.withDescription('Drop what the journal knows of this scope; no host may have it open'),
+  Flag.optional,
+)
+
+const scopes = Command.make(
+  'scopes',
+  { drop: dropFlag, journal: journalFlag, json: jsonFlag },
+  Effect.fn(function* ({ drop, journal, json }) {
+    const path = yield* pathOf(journal)
+    const { dropScope, listScopes } = yield* attempt(() => import('../journal/upkeep.ts'))
+    if (Option.isSome(drop)) {
+      const dropped = yield* attempt(() => dropScope(path, drop.value))
+      if (!dropped) return yield* new CliFailure({ message: `journal ${path} knows no scope ${drop.value}` })
+      return yield* Console.log(
+        json ? JSON.stringify({ dropped: drop.value }) : `journal ${path}: dropped ${drop.value}`,
+      )
+    }
+    const known = yield* attempt(() => listScopes(path))
+    if (json) return yield* Console.log(JSON.stringify(known))
+    for (const { scope, at, resting } of known) {
+      const since = at === null ? 'no checkpoint yet' : `checkpoint of ${new Date(at).toISOString()}`
+      yield* Console.log(`${scope}: ${resting ? 'at rest' : 'live'}, ${since}`)
+    }
+  }),
+).pipe(Command.withDescription('List the scopes that a journal knows, or drop one'))
+
+const keepHoursFlag = Flag.Int('keep-hours').pipe(
+  Flag.withDescription('Keep what is younger than this (default: 24)'),
+  Flag.optional,
+)
+
+const compact = Command.make(
+  'compact',
+  { keepHours: keepHoursFlag, journal: journalFlag, json: jsonFlag },
+  Effect.fn(function* ({ keepHours, journal, json }) {
+    const path = yield* pathOf(journal)
+    const { compactJournal } = yield* attempt(() => import('../journal/upkeep.ts'))
+    const done = yield* attempt(() => compactJournal(path, Option.getOrElse(keepHours, () => 24) * 3_600_000))
+    yield* Console.log(
+      json ? JSON.stringify(done) : `journal ${path}: dropped ${plural(done.dropped, 'entry', 'entries')}`,
+    )
+  }),
+).pipe(Command.withDescription('Drop entries that checkpoints stand for and that are old enough'))
+
 export const journalVerb = Command.make('journal').pipe(
   Command.withDescription('Look after a journal file'),
-  Command.withSubcommands([check, repair, exportLines, importLines]),
+  Command.withSubcommands([check, repair, backup, scopes, compact, migrate, exportLines, importLines]),
 )

@@ -6,7 +6,7 @@ import { CliError, Command } from 'effect/cli'
 import { classifyVerb } from './classify.ts'
 import { demoVerb } from './demo.ts'
 import { explainVerb } from './explain.ts'
-import { lineOf } from './failure.ts'
+import { CliFailure, lineOf } from './failure.ts'
 import { inspectVerb } from './inspect.ts'
 import { journalVerb } from './journal.ts'
 import { releaseVerb } from './release.ts'
@@ -14,6 +14,7 @@ import { replayVerb } from './replay.ts'
 import { serveVerb } from './serve.ts'
 import { simulateVerb } from './simulate.ts'
 import { statusVerb } from './status.ts'
+import { tokenVerb } from './token.ts'
 import { version } from './version.ts'
 
 // A new verb is a file beside this one and a name in this list. What it needs to run it imports when it
@@ -28,6 +29,7 @@ const verbs = [
   replayVerb,
   releaseVerb,
   journalVerb,
+  tokenVerb,
   classifyVerb,
 ] as const
 
@@ -39,6 +41,7 @@ const program = Command.make('rightofway').pipe(
     const error = Cause.squash(cause)
     // A fault in the command line has been shown with the help that mends it.
     if (Cause.hasInterruptsOnly(cause) || CliError.isCliError(error)) return Effect.void
+    if (error instanceof CliFailure && error.isShown) return Effect.void
     return Console.error(`rightofway: ${lineOf(error)}`)
   }),
   Effect.provide(NodeServices.layer),
@@ -48,5 +51,9 @@ NodeRuntime.runMain(program, {
   // Every failure has said its line; a stack would only hide it.
   disableErrorReporting: true,
   // Told to stop, it stopped: SIGINT and SIGTERM end well.
-  teardown: (exit, onExit) => onExit(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 0 : 1),
+  teardown: (exit, onExit) => {
+    if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return onExit(0)
+    const error = Cause.squash(exit.cause)
+    onExit(error instanceof CliFailure ? (error.code ?? 1) : 1)
+  },
 })

@@ -10,8 +10,8 @@ const urlFlag = Flag.String('url').pipe(
 )
 
 const ask = async (url: string, journal: string, scope: string): Promise<string> => {
-  const { installationSecret } = await import('../gateway/credential.ts')
-  const { operatorHeader, operatorToken } = await import('../gateway/operator.ts')
+  const { installationSecret } = await import('../gateway/identity/credential.ts')
+  const { operatorHeader, operatorToken } = await import('../gateway/entrance/operator.ts')
   const answer = await fetch(new URL('/lanes/release', url), {
     method: 'POST',
     headers: {
@@ -39,7 +39,7 @@ export const releaseVerb = Command.make(
     url: urlFlag,
   },
   Effect.fn(function* ({ scope, journal, url }) {
-    const { defaultJournal } = yield* attempt(() => import('../gateway/config.ts'))
+    const { defaultJournal } = yield* attempt(() => import('../gateway/config/config.ts'))
     const path = Option.getOrElse(journal, () => defaultJournal)
     yield* Console.log(yield* attempt(() => ask(url, path, scope)))
   }),

@@ -24,10 +24,30 @@ const actionsFlag = Flag.Boolean('allow-actions').pipe(
   Flag.withDefault(false),
 )
 
+const insecureFlag = Flag.Boolean('insecure').pipe(
+  Flag.withDescription('Listen on an address that others reach without asking them for a token'),
+  Flag.withDefault(false),
+)
+
+const hostsFlag = Flag.String('allowed-hosts').pipe(
+  Flag.withDescription(
+    'Names that requests may be sent to beside those of this machine, with commas between',
+  ),
+  Flag.optional,
+)
+
 export const serveVerb = Command.make(
   'serve',
-  { host: hostFlag, port: portFlag, journal: journalFlag, config: configFlag, allowActions: actionsFlag },
-  ({ host, port, journal, config, allowActions }) =>
+  {
+    host: hostFlag,
+    port: portFlag,
+    journal: journalFlag,
+    config: configFlag,
+    allowActions: actionsFlag,
+    insecure: insecureFlag,
+    allowedHosts: hostsFlag,
+  },
+  ({ host, port, journal, config, allowActions, insecure, allowedHosts }) =>
     Effect.gen(function* () {
       const { serve } = yield* attempt(() => import('./serving.ts'))
       yield* serve({
@@ -35,6 +55,11 @@ export const serveVerb = Command.make(
           ...Option.match(host, { onNone: () => ({}), onSome: (value) => ({ host: value }) }),
           ...Option.match(port, { onNone: () => ({}), onSome: (value) => ({ port: value }) }),
           ...Option.match(journal, { onNone: () => ({}), onSome: (value) => ({ journal: value }) }),
+          ...Option.match(allowedHosts, {
+            onNone: () => ({}),
+            onSome: (value) => ({ allowedHosts: value.split(',').map((name) => name.trim()) }),
+          }),
+          ...(insecure ? { insecure } : {}),
         },
         configPath: Option.getOrNull(config),
         allowActions,

@@ -5,15 +5,23 @@ import { dirname } from 'node:path'
 import { Console, Effect } from 'effect'
 import { hostSource, makeInspector } from '../../inspector/server.ts'
 import { InvalidInput } from '../../machines/index.ts'
-import { defaultJournal, type GatewayConfig, parseConfig } from '../gateway/config.ts'
-import { installationSecret } from '../gateway/credential.ts'
+import { defaultJournal, type GatewayConfig, parseConfig } from '../gateway/config/config.ts'
 import { type Gateway, startGateway } from '../gateway/gateway.ts'
+import { installationSecret } from '../gateway/identity/credential.ts'
 import { type LaneHost, openHost } from '../host/host.ts'
-import { attempt, CliFailure, lineOf } from './failure.ts'
+import { kernelOf } from '../host/internal.ts'
+import type { JournalFailure } from '../journal/journal.ts'
+import { attempt, CliFailure, lineOf, tryAgainCode } from './failure.ts'
 
 export interface ServeRequest {
   /** Stated on the command line; they win over the file. */
-  readonly flags: { readonly host?: string; readonly port?: number; readonly journal?: string }
+  readonly flags: {
+    readonly host?: string
+    readonly port?: number
+    readonly journal?: string
+    readonly allowedHosts?: ReadonlyArray<string>
+    readonly insecure?: boolean
+  }
   readonly configPath: string | null
   /** Lets a person act in the inspector, with a token that is drawn at the start. */
   readonly allowActions: boolean
@@ -29,9 +37,35 @@ export const serve = (request: ServeRequest) =>
         (service) => Effect.promise(() => close(service, config.closeGraceMs)),
       )
       yield* Console.log(greeting(gateway, config, host.status().length, token))
-      return yield* Effect.never
+      const failure = yield* journalFailure(host)
+      yield* Console.error(`rightofway: ${farewell(failure, config.closeGraceMs)}`)
+      yield* Effect.promise(() => answersDone(gateway, config.closeGraceMs))
+      return yield* new CliFailure({ message: lineOf(failure), code: tryAgainCode, isShown: true })
     }),
   )
+
+const journalFailure = (host: LaneHost): Effect.Effect<JournalFailure> =>
+  Effect.callback<JournalFailure>((resume) => {
+    kernelOf(host).whenFailed((failure) => resume(Effect.succeed(failure)))
+  })
+
+/** Said once: a journal that has failed does not come back in the same process, since nobody knows what it kept. */
+const farewell = (failure: JournalFailure, graceMs: number): string =>
+  `THE JOURNAL HAS FAILED and nothing is admitted any more: ${lineOf(failure)}. ` +
+  `Answers under way have ${graceMs} ms; then this process ends with code ${tryAgainCode}, to be started again ` +
+  'once there is room on the disk and it can be written: waiting calls are in the journal and come back.'
+
+/** Long enough for a probe to see it at `/healthz`, milliseconds. */
+const leastFarewellMs = 1_000
+const lookEveryMs = 100
+
+const answersDone = async (gateway: Gateway, graceMs: number): Promise<void> => {
+  const from = performance.now()
+  const passed = (): number => performance.now() - from
+  while (passed() < leastFarewellMs || (gateway.liveCalls > 0 && passed() < graceMs)) {
+    await new Promise((resolve) => setTimeout(resolve, lookEveryMs))
+  }
+}
 
 interface Service {
   /** What the inspector's operator has to know; null when it is read-only. */
@@ -44,10 +78,19 @@ const inspectorPrefix = '/inspector'
 
 const open = async (config: GatewayConfig, allowActions: boolean): Promise<Service> => {
   if (config.journal === defaultJournal) mkdirSync(dirname(defaultJournal), { recursive: true, mode: 0o700 })
-  const host = await openHost({ journal: config.journal })
+  const host = await openHost({
+    journal: config.journal,
+    // A supervisor that starts the next one while the last one ends should find it waiting, not failing.
+    lockWaitMs: 60_000,
+    onLocked: ({ message }) => console.error(`rightofway waits: ${message}`),
+  })
   try {
     const token = allowActions ? randomBytes(18).toString('base64url') : null
-    const inspector = makeInspector(hostSource(host), token === null ? {} : { allowActions, token })
+    const { allowedHosts } = config
+    const inspector = makeInspector(hostSource(host), {
+      allowedHosts,
+      ...(token === null ? {} : { allowActions, token }),
+    })
     const mount = { prefix: inspectorPrefix, ...inspector }
     const gateway = await startGateway({ host, config, secret: installationSecret(config.journal), mount })
     return { host, gateway, token }

@@ -10,7 +10,7 @@ export const statusVerb = Command.make(
   'status',
   { journal: journalFlag, json: jsonFlag },
   Effect.fn(function* ({ journal, json }) {
-    const { defaultJournal } = yield* attempt(() => import('../gateway/config.ts'))
+    const { defaultJournal } = yield* attempt(() => import('../gateway/config/config.ts'))
     const { journalStatus } = yield* attempt(() => import('../host/journal-status.ts'))
     const { seconds } = yield* attempt(() => import('../host/explain-words.ts'))
     const path = Option.getOrElse(journal, () => defaultJournal)

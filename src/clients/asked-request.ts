@@ -1,6 +1,6 @@
 /** Reads what a `fetch` is about to send: enough to tell whether it is a call, to whom, and how large. */
-import { keyOf } from '../gateway/credential.ts'
-import { modelOf } from '../gateway/model-of.ts'
+import { keyOf } from '../gateway/identity/credential.ts'
+import { modelOf } from '../gateway/identity/model-of.ts'
 import { fingerprint } from '../host/scope-name.ts'
 
 type FetchInput = Parameters<typeof fetch>[0]

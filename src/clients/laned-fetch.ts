@@ -7,10 +7,10 @@ import { randomUUID } from 'node:crypto'
 import type { PolicyInput } from '../../machines/index.ts'
 import { currentAmbient } from '../carrier/ambient.ts'
 import { systemClock } from '../clock.ts'
-import { type BytesEstimator, makeBytesEstimator } from '../gateway/estimator.ts'
-import { maxOutputIn } from '../gateway/max-output.ts'
-import { admissionProblem } from '../gateway/problem.ts'
-import { capacityEvidence, LimitReader } from '../gateway/reading.ts'
+import { capacityEvidence, LimitReader } from '../gateway/answers/reading.ts'
+import { type BytesEstimator, makeBytesEstimator } from '../gateway/identity/estimator.ts'
+import { maxOutputIn } from '../gateway/identity/max-output.ts'
+import { admissionProblem } from '../gateway/problem/problem.ts'
 import { Attempts, type Sender } from '../host/attempts.ts'
 import type { AdmissionError } from '../host/errors.ts'
 import { LaneHost, type LaneScope } from '../host/host.ts'
@@ -122,7 +122,7 @@ class LanedRequest implements Sender {
   constructor(course: Course, answered: (response: Response) => void, failed: (error: unknown) => void) {
     this.#course = course
     const { scope, request } = course
-    const call = callOf(request, scope.name, currentAmbient())
+    const call = callOf(request, scope.name, currentAmbient(), runnerOf(scope).clock)
     this.#attempts = new Attempts(runnerOf(scope), call, this, request.signal)
     this.#answered = answered
     this.#failed = failed
@@ -212,6 +212,7 @@ const settlementOf = (end: BodyEnd, permit: Permit, { usage, evidence }: AnswerR
     return { outcome, evidence, ...said }
   }
   if (end === 'complete') return { outcome: 'completed', ...said }
+  if (end === 'truncated') return { outcome: 'failed', cause: 'truncated', ...said }
   return { outcome: end === 'dropped' || permit.isAborted ? 'cancelled' : 'failed', ...said }
 }
 

@@ -179,7 +179,7 @@ class Lanes {
       id: randomUUID(),
       inputTokens: this.#options.estimate?.(request) ?? 0,
     }
-    const call = callOf(asked, scope.name, currentAmbient())
+    const call = callOf(asked, scope.name, currentAmbient(), runnerOf(scope).clock)
     const reading = {
       provider: this.#adapter.name,
       usage: cacheApart,

@@ -1,39 +1,13 @@
 /** A response that passes on as it is, and tells when its body has ended, broken or been dropped. */
-import type { Evidence, Usage } from '../../machines/index.ts'
-import { makeStreamReader } from '../evidence/index.ts'
-import { coreUsage, isEventStream, makeBodyReader } from '../gateway/reading.ts'
-import type { AnswerHead } from '../gateway/transport.ts'
+import type { BodyReading } from '../gateway/answers/body-reading.ts'
+import { makeBodyReader } from '../gateway/answers/reader.ts'
+import type { AnswerHead } from '../gateway/passage/transport.ts'
 
-/** How the body of an answer ended. */
-export type BodyEnd = 'complete' | 'dropped' | 'broken'
+/** How the body of an answer ended: `truncated` is one that ended cleanly, and without its own end. */
+export type BodyEnd = 'complete' | 'truncated' | 'dropped' | 'broken'
 
 /** What an answer told by the time that its body ended. */
-export interface AnswerReading {
-  readonly usage: Usage | null
-  /** What an error inside a success says; null when there is none. */
-  readonly evidence: Evidence | null
-}
-
-interface AnswerReader {
-  push(chunk: Buffer): void
-  end(): void
-  reading(): AnswerReading
-  /** The stream's own end has passed: readers often stop there, before the body does. */
-  readonly done: boolean
-}
-
-const readerOf = (provider: string, head: AnswerHead, receivedAt: number): AnswerReader => {
-  if (!isEventStream(head)) return { ...makeBodyReader(provider, head, receivedAt), done: false }
-  const stream = makeStreamReader(provider, { headers: head.headers, receivedAt })
-  return {
-    push: (chunk) => stream.push(chunk),
-    end: () => stream.end(),
-    reading: () => ({ usage: coreUsage(stream.usage), evidence: stream.evidence }),
-    get done() {
-      return stream.done
-    },
-  }
-}
+export type AnswerReading = Pick<BodyReading, 'usage' | 'evidence'>
 
 export const headOf = ({ status, headers }: Response): AnswerHead => {
   const fields = Object.fromEntries(headers)
@@ -66,15 +40,24 @@ export interface Watched {
 
 /**
  * Passes the body of a successful answer on at the speed of its reader. `ended` hears once, with
- * what the answer told by then. Nothing is kept of it.
+ * what the answer told by then: at the answer's own end, which may be long before its connection's.
+ * Nothing is kept of it.
  */
 export const watched = (
   { provider, response, receivedAtMs, signal }: Watched,
   ended: (end: BodyEnd, reading: AnswerReading) => void,
 ): Response => {
-  const reader = readerOf(provider, headOf(response), receivedAtMs)
+  let isTold = false
+  const tell = (end: BodyEnd): void => {
+    if (isTold) return
+    isTold = true
+    ended(end, reader.reading())
+  }
+  const reader = makeBodyReader(provider, headOf(response), receivedAtMs, () => {
+    if (reader.reading().evidence === null) tell('complete')
+  })
   if (response.body === null) {
-    ended('complete', reader.reading())
+    tell('complete')
     return response
   }
   const source = response.body.getReader()
@@ -83,8 +66,8 @@ export const watched = (
     if (!open) return
     open = false
     signal.removeEventListener('abort', breakOff)
-    if (end === 'complete') reader.end()
-    ended(reader.done ? 'complete' : end, reader.reading())
+    if (end !== 'complete') return tell(reader.done ? 'complete' : end)
+    reader.end(() => tell(reader.reading().truncated ? 'truncated' : 'complete'))
   }
   const breakOff = (): void => {
     finish('broken')

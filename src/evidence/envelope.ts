@@ -21,6 +21,12 @@ export const envelopesOf = (body: unknown, anyText: boolean): ReadonlyArray<unkn
   return envelopesOfObject(body)
 }
 
+/** Whether an answer that says success holds an error all the same: an envelope, or MiniMax's status beside no output. */
+export const errorsIn = (body: unknown): boolean => {
+  const status = isObject(body) && isObject(body['base_resp']) ? body['base_resp']['status_code'] : 0
+  return (typeof status === 'number' && status !== 0) || envelopesOf(body, false).length > 0
+}
+
 const envelopesOfText = (body: string, anyText: boolean): ReadonlyArray<unknown> => {
   const start = body.slice(0, 512).trimStart()
   if (looksLikeEvents(start)) return readEvents(body).flatMap(envelopesOfEvent)

@@ -28,6 +28,13 @@ export interface StreamReader {
   readonly evidence: Evidence | null
   /** The stream's own end was seen, or an error that ends it. */
   readonly done: boolean
+  /** A whole event was seen, of any kind. */
+  readonly eventSeen: boolean
+  /**
+   * The stream began on a wire whose end is known (Anthropic, Responses, chat chunks, Gemini) and that
+   * end has not been seen. A stream that is over and says so was cut short, however cleanly it closed.
+   */
+  readonly truncated: boolean
 }
 
 /** The head of the answer that the stream belongs to; its `retry-after` also counts for an error inside. */
@@ -65,7 +72,14 @@ const outputNeedles = [
   '"refusal"',
 ] as const
 
+/** A wire whose streams have an end of their own; null while none was recognized. */
+type KnownWire = 'named' | 'chat' | 'gemini' | null
+
 interface StreamState {
+  wire: KnownWire
+  eventSeen: boolean
+  /** The model has said why it stopped: all that some servers of the chat wire say, and Gemini's last word. */
+  reasonSeen: boolean
   usage: Usage | null
   firstTokenSeen: boolean
   evidence: Evidence | null
@@ -73,7 +87,15 @@ interface StreamState {
 }
 
 export const makeStreamReader = (provider: string, head: StreamHead = {}): StreamReader => {
-  const state: StreamState = { usage: null, firstTokenSeen: false, evidence: null, done: false }
+  const state: StreamState = {
+    wire: null,
+    eventSeen: false,
+    reasonSeen: false,
+    usage: null,
+    firstTokenSeen: false,
+    evidence: null,
+    done: false,
+  }
   const cutter = makeEventCutter((event) => {
     readEvent(state, provider, head, event)
   })
@@ -92,11 +114,19 @@ export const makeStreamReader = (provider: string, head: StreamHead = {}): Strea
     get done() {
       return state.done
     },
+    get eventSeen() {
+      return state.eventSeen
+    },
+    get truncated() {
+      return state.wire !== null && !state.done && !state.reasonSeen
+    },
   }
 }
 
 const readEvent = (state: StreamState, provider: string, head: StreamHead, event: BytesEvent): void => {
   const name = event.name === '' || event.name === 'message' ? typeOf(event.head) : event.name
+  state.eventSeen = true
+  readWire(state, name, event)
   if (deltaEvent.test(name)) {
     state.firstTokenSeen = true
     return
@@ -112,6 +142,25 @@ const readEvent = (state: StreamState, provider: string, head: StreamHead, event
   if (errorEvents.has(name) || (searched && mentionsError(event.data)))
     readErrorIn(state, provider, head, event)
   if (endingEvents.has(name)) state.done = true
+}
+
+const namedWire = /^(?:message_start|response\.(?:created|in_progress|queued))$/
+
+const readWire = (state: StreamState, name: string, { data }: BytesEvent): void => {
+  if (namedWire.test(name)) state.wire = 'named'
+  else if (state.wire === null && name === '') {
+    if (data.includes('"choices"')) state.wire = 'chat'
+    else if (data.includes('"candidates"')) state.wire = 'gemini'
+  }
+  if (state.reasonSeen) return
+  if (state.wire === 'chat') state.reasonSeen = hasText(data, '"finish_reason"')
+  else if (state.wire === 'gemini') state.reasonSeen = hasText(data, '"finishReason"')
+}
+
+/** The key has a text as its value, and not null. */
+const hasText = (data: Buffer, needle: string): boolean => {
+  const at = data.lastIndexOf(needle)
+  return at >= 0 && data[valueStart(data, at + needle.length)] === 0x22
 }
 
 /** The `type` that opens the data, for relays that drop event names. Longer types are none of ours. */
@@ -149,6 +198,16 @@ const mergeDelta = (before: Usage | null, delta: Usage, stated: Readonly<Record<
     cacheReadTokens,
     cacheWriteTokens,
   }
+}
+
+/** Usage that stands somewhere in a part of an answer: near its start or its end. */
+export const usageAround = (provider: string, part: Buffer): Usage | null => {
+  for (const needle of usageNeedles) {
+    const object = lastObjectAt(part, needle)
+    const usage = object === null ? null : usageOf(provider, object)
+    if (usage !== null) return usage
+  }
+  return null
 }
 
 const valueCapBytes = 4096

@@ -3,18 +3,27 @@
  * out, and the host decides when.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
+import type { Server as TlsServer } from 'node:tls'
+import { InvalidInput } from '../../machines/index.ts'
 import { type Emulator, startEmulator } from '../emulator/index.ts'
 import type { LaneHost } from '../host/host.ts'
-import { type GatewayConfig, policyFinder } from './config.ts'
-import { type Counters, makeCounters } from './counters.ts'
-import { Door } from './door.ts'
-import { type BytesEstimator, makeBytesEstimator, type TokenEstimator } from './estimator.ts'
-import { operatorToken } from './operator.ts'
-import { makeScopeFinder } from './scopes.ts'
-import { makeTransport, type Transport } from './transport.ts'
-import { emulatorUpstreams, makeRouter } from './upstreams.ts'
+import { type GatewayConfig, policyFinder } from './config/config.ts'
+import { type Counters, makeCounters } from './config/counters.ts'
+import { emulatorUpstreams, makeRouter } from './config/upstreams.ts'
+import { Door } from './entrance/door.ts'
+import { Doorkeeper } from './entrance/doorkeeper.ts'
+import { EntranceGuard, refuseUpgrade } from './entrance/guarded.ts'
+import { operatorToken } from './entrance/operator.ts'
+import { targetOf } from './entrance/target.ts'
+import { readTls, type TlsKeys, watchTls } from './entrance/tls.ts'
+import { TokenBook, tokensPathOf } from './entrance/tokens.ts'
+import { isLoopback, Visitors } from './entrance/visitors.ts'
+import { type BytesEstimator, makeBytesEstimator, type TokenEstimator } from './identity/estimator.ts'
+import { makeScopeFinder } from './identity/scopes.ts'
+import { makeTransport, type Transport } from './passage/transport.ts'
 
 /** A page of its own under a prefix of the gateway, for example the inspector. */
 export interface Mount {
@@ -33,7 +42,7 @@ export interface GatewayOptions {
   readonly config: GatewayConfig
   /** Keys are told apart by fingerprints under this secret; see `installationSecret`. */
   readonly secret: string
-  /** Default: HTTP/1.1 through undici. */
+  /** Default: HTTP/1.1. */
   readonly transport?: Transport
   /** Default: bytes times a ratio that each scope learns. */
   readonly estimator?: TokenEstimator
@@ -49,6 +58,8 @@ export interface Gateway {
   readonly url: string
   readonly counters: Readonly<Counters>
   readonly emulator: Emulator
+  /** Calls that wait or run. */
+  readonly liveCalls: number
   /**
    * Takes no more calls; those that wait are answered 503, those under way have `graceMs` to end and
    * are then cut as an overload would cut them. Close the host at the same time and waiting calls
@@ -69,47 +80,79 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   const { host, config, secret } = options
   const { rules, firstTokenMs, perOutputTokenMs } = config.emulator
   const counters = makeCounters()
+  const tokens = new TokenBook(tokensPathOf(config.journal), () => Date.now())
+  refuseExposure(config, tokens)
+  const isLocal = isLoopback(config.host)
+  const { allowedHosts, allowedOrigins } = config
+  const visitors = new Visitors({ allowedHosts, allowedOrigins, anyAddress: !isLocal })
+  const doorkeeper = new Doorkeeper(visitors, tokens)
+  const tls = config.tls === null ? null : readTls(config.tls)
   const own: BytesEstimator | null = options.estimator === undefined ? makeBytesEstimator() : null
   const transport = options.transport ?? makeTransport()
   const emulator = await startEmulator({ rules, latency: { firstTokenMs, perOutputTokenMs } })
+  const entrance = new EntranceGuard(() => {
+    counters.faults += 1
+  })
   const upstreams = [...config.upstreams, ...emulatorUpstreams(emulator.url)]
+  const scopes = await makeScopeFinder(host, {
+    secret,
+    policyOf: policyFinder(config.policies),
+    scopesLimit: config.scopesLimit,
+  })
   const door = new Door({
     host,
     router: makeRouter(upstreams),
     upstreams,
-    scopes: makeScopeFinder(host, {
-      secret,
-      policyOf: policyFinder(config.policies),
-      scopesLimit: config.scopesLimit,
-    }),
+    scopes,
     transport,
     estimator: options.estimator ?? (own as BytesEstimator),
     estimates: () => own?.readings() ?? null,
     counters,
+    entrance,
+    doorkeeper,
     operatorToken: operatorToken(secret),
     bodyLimitBytes: config.bodyLimitBytes,
     heldBodiesLimitBytes: config.heldBodiesLimitBytes,
     scopesLimit: config.scopesLimit,
+    writeStallMs: config.writeStallMs,
+    interimAnswersMs: config.interimAnswersMs,
   })
   const { mount } = options
-  const server = makeServer((request, response) => {
-    const path = pathUnder(mount, request.url)
-    if (mount === undefined || path === null || !mount.handle(request, response, path))
-      door.answer(request, response)
+  const server = makeServer(tls, (request, response) => {
+    // A peer that vanishes is seen as 'close'; without a listener it would throw.
+    request.on('error', () => {})
+    response.on('error', () => {})
+    entrance.request(response, () => {
+      const path = pathUnder(mount, request.url)
+      const isPage = mount !== undefined && path !== null && doorkeeper.mayOpenPages(request)
+      if (!isPage || !mount.handle(request, response, path)) door.answer(request, response)
+    })
   })
   server.on('upgrade', (request, socket, head) => {
-    const path = pathUnder(mount, request.url)
-    if (mount === undefined || path === null || !mount.upgrade(request, socket, head, path)) socket.destroy()
+    entrance.socket(socket, () => {
+      const path = pathUnder(mount, request.url)
+      const isPage = mount !== undefined && path !== null && doorkeeper.mayOpenPages(request)
+      if (!isPage || !mount.upgrade(request, socket, head, path)) {
+        counters.invalid += 1
+        refuseUpgrade(socket, 426, 'Upgrade Required', 'WebSocket is not carried; use HTTP on the same path')
+      }
+    })
   })
   try {
     await listen(server, config.host, config.port)
+    // A connection that could not be taken (too many files, for example) is its client's loss alone.
+    server.on('error', () => {
+      counters.faults += 1
+    })
   } catch (error) {
     await Promise.all([emulator.close(), transport.close()])
     throw error
   }
+  const unwatch = config.tls === null ? () => {} : watchTls(config.tls, (keys) => renew(server, keys))
   const close = async (graceMs: number): Promise<void> => {
     const closed = new Promise((resolve) => server.close(resolve))
     mount?.close()
+    unwatch()
     await door.close(graceMs)
     server.closeIdleConnections()
     await Promise.race([closed, flushed()])
@@ -118,9 +161,12 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   }
   let closing: Promise<void> | null = null
   return {
-    url: urlOf(server.address() as AddressInfo),
+    url: urlOf(server.address() as AddressInfo, tls === null ? 'http' : 'https'),
     counters,
     emulator,
+    get liveCalls() {
+      return door.liveCalls
+    },
     close: ({ graceMs = 0 } = {}) => {
       closing ??= close(graceMs)
       return closing
@@ -129,21 +175,37 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
 }
 
 /** Path and query of a request below the mount's prefix; null when it lies elsewhere. */
-const pathUnder = (mount: Mount | undefined, url = '/'): string | null => {
-  if (mount === undefined || !url.startsWith(mount.prefix)) return null
-  const path = url.slice(mount.prefix.length)
-  return path === '' || path.startsWith('/') || path.startsWith('?') ? path : null
+const pathUnder = (mount: Mount | undefined, url: string | undefined): string | null => {
+  const target = targetOf(url)
+  if (mount === undefined || target === null || !target.path.startsWith(mount.prefix)) return null
+  const path = target.path.slice(mount.prefix.length)
+  const query = target.query === null ? '' : `?${target.query}`
+  return path === '' || path.startsWith('/') ? path + query : null
 }
 
-const makeServer = (answer: (request: IncomingMessage, response: ServerResponse) => void): Server =>
-  createServer(
-    {
-      maxHeaderSize: maxHeadBytes,
-      requestTimeout: requestTimeoutMs,
-      keepAliveTimeout: keepAliveTimeoutMs,
-    },
-    answer,
-  )
+type Answer = (request: IncomingMessage, response: ServerResponse) => void
+
+const makeServer = (tls: TlsKeys | null, answer: Answer): Server => {
+  const options = {
+    maxHeaderSize: maxHeadBytes,
+    requestTimeout: requestTimeoutMs,
+    keepAliveTimeout: keepAliveTimeoutMs,
+  }
+  return tls === null ? createServer(options, answer) : createTlsServer({ ...options, ...tls }, answer)
+}
+
+/** New connections get the new certificate; those that are open keep theirs. Throws when the two do not belong together. */
+const renew = (server: Server, keys: TlsKeys): void => {
+  if ('setSecureContext' in server) (server as unknown as TlsServer).setSecureContext(keys)
+}
+
+/** Whoever can reach the address could use every provider through us: that needs tokens, or a word. */
+const refuseExposure = ({ host, insecure }: GatewayConfig, tokens: TokenBook): void => {
+  if (isLoopback(host) || insecure || tokens.isRequired) return
+  const expected =
+    "an address of this machine alone, or tokens ('rightofway token add'), or --insecure where whoever reaches it may use it"
+  throw new InvalidInput([{ field: 'config.host', expected, got: JSON.stringify(host) }])
+}
 
 const listen = (server: Server, host: string, port: number): Promise<void> =>
   new Promise((resolve, reject) => {
@@ -154,8 +216,8 @@ const listen = (server: Server, host: string, port: number): Promise<void> =>
     })
   })
 
-const urlOf = ({ address, family, port }: AddressInfo): string =>
-  `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
+const urlOf = ({ address, family, port }: AddressInfo, scheme: 'http' | 'https'): string =>
+  `${scheme}://${family === 'IPv6' ? `[${address}]` : address}:${port}`
 
 /** A moment for the last answers to leave the process. */
 const flushed = (): Promise<void> =>

@@ -4,6 +4,7 @@
  * more than the call.
  */
 import type { Call } from '../../machines/index.ts'
+import { providerSettlement } from './door.ts'
 import type { AdmissionError } from './errors.ts'
 import type { DispatchRecord, Disposition, Permit, Settlement, Waiter } from './permit.ts'
 import type { ScopeRunner } from './scope-runner.ts'
@@ -82,14 +83,10 @@ export class Attempts implements Waiter {
   }
 
   #settle(permit: Permit, settlement: Settlement): Disposition {
-    try {
-      return permit.settle(settlement)
-    } catch (error) {
-      if (permit.settled) throw error
-      // What a reader gave is no usage or evidence: the place is free all the same.
-      this.#runner.readerFailures += 1
-      return permit.settle({ outcome: settlement.outcome === 'throttled' ? 'failed' : settlement.outcome })
-    }
+    // Its numbers are the provider's, and what a reader made of them: the place is free whatever they are.
+    const { value, corrections } = providerSettlement(settlement)
+    this.#runner.correctedValues += corrections
+    return permit.settle(value)
   }
 
   /** Settles the present permit, and the call ends, also where it could have gone back to its place. */

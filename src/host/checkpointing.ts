@@ -5,7 +5,7 @@
 import { HashMap } from 'effect'
 import { noEndings, rowsOf } from '../../machines/collections/ended-log.ts'
 import type { ScopeContext } from '../../machines/index.ts'
-import { encodePrincipal, encodeScope } from '../../machines/snapshot/codec.ts'
+import { encodePrincipal, encodeScope, grantOrder } from '../../machines/snapshot/codec.ts'
 import type { EncodedScope } from '../../machines/snapshot/encoded.ts'
 
 /** Steps of a slice: items taken, compared or written. Together about a millisecond. */
@@ -34,7 +34,7 @@ export function* snapshotSlices(context: ScopeContext): Generator<undefined, str
     waiting: nobody,
     inFlight: nobody,
     principals: nobody,
-    ended: noEndings(),
+    ended: noEndings(ended.sinceMs),
   })
   const large: Partial<Record<keyof EncodedScope, () => Generator<undefined, string>>> = {
     waiting: () => sortedText(HashMap.values(waiting), bySeq, (call) => call),
@@ -50,10 +50,15 @@ export function* snapshotSlices(context: ScopeContext): Generator<undefined, str
       return `[${newer},${older}]`
     },
   }
+  const { granted } = grantOrder(context)
   // Added piece by piece, which copies nothing; a join would copy it all at once.
   let text = ''
   for (const [name, value] of Object.entries(small)) {
     const field = yield* large[name as keyof EncodedScope]?.() ?? whole(value)
+    if (name === 'inFlight' && granted !== undefined) {
+      text += `,"inFlight":${field},"granted":${yield* arrayText(granted, (id) => id)}`
+      continue
+    }
     // As JSON.stringify does with what is not there.
     if (field !== undefined) text += `${text.length === 0 ? '{' : ','}${JSON.stringify(name)}:${field}`
   }

@@ -34,16 +34,15 @@ export const searchBack = async (
   const newestPosition = await newestOf(journal)
   const oldest = Math.max(0, newestPosition - lookBack)
   let entries: FoundEntry[] = []
-  let dropped = false
   for (let through = newestPosition, step = firstStep; through > oldest; step *= 2) {
     const after = Math.max(oldest, through - step)
     const window = await searchWindow(journal, path, callId, { after, through })
     entries = [...window.entries, ...entries]
-    dropped ||= window.count < through - after
     if (window.hasBeginning) return { entries, beginning: 'found', newestPosition }
     through = after
   }
-  return { entries, beginning: dropped ? 'compacted' : 'too far back', newestPosition }
+  const beginning = oldest === 0 ? 'compacted' : 'too far back'
+  return { entries, beginning, newestPosition }
 }
 
 /** The answer to a submission that begins a call. Claims of a waiting call, and refusals of an ended one, are others. */
@@ -63,13 +62,8 @@ const searchWindow = async (
   const quoted = JSON.stringify(callId)
   let entries: FoundEntry[] = []
   let hasBeginning = false
-  let count = 0
-  for await (const batch of journal.read({ after })) {
+  for await (const batch of journal.read({ after, naming: { text: quoted, through } })) {
     for (const entry of batch) {
-      if (entry.position > through) break
-      count += 1
-      // Cheaper than to parse them all.
-      if (!entry.record.includes(quoted)) continue
       const { event, decisions } = readRecord(path, entry)
       const own = decisions.filter((decision) => decision.callId === callId)
       const names = event.type === 'call.submitted' ? event.call.id : 'callId' in event ? event.callId : null
@@ -80,9 +74,8 @@ const searchWindow = async (
       hasBeginning ||= begins(found)
       entries.push(found)
     }
-    if ((batch.at(-1)?.position ?? 0) >= through) break
   }
-  return { entries, hasBeginning, count }
+  return { entries, hasBeginning }
 }
 
 /** The newest position, by asking for what comes after one: a journal tells no other way. */

@@ -1,6 +1,6 @@
 /** Decisions, events and predictions as sentences: the only place where what is decided becomes prose. */
 
-import type { Decision, Reason, ScopeEvent } from '../../machines/index.ts'
+import type { Decision, Reason, ScopeEvent, SettlementCause } from '../../machines/index.ts'
 import type { BelievedLimit, Interval } from '../../machines/limits/belief/projection.ts'
 import type { Fit, NoFitReason } from '../../machines/scheduling/fit-prediction.ts'
 import type { LaneStatus, ScopeStatus } from './status.ts'
@@ -60,6 +60,12 @@ const verdicts: Readonly<Record<Decision['verdict'], string>> = {
   expire: 'expired',
 }
 
+const causes: Readonly<Record<SettlementCause, string>> = {
+  truncated: 'the answer ended without its end',
+  'stalled-client': 'its client stayed connected and stopped reading',
+  'never-sent': 'the request never left this machine',
+}
+
 export const clockTime = (at: number): string => new Date(at).toISOString().slice(11, 23)
 
 export const seconds = (ms: number): string => `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`
@@ -92,7 +98,8 @@ export const eventLine = (event: ScopeEvent): string | null => {
     case 'call.settled': {
       const said = event.evidence === undefined ? '' : `; the provider said ${event.evidence.kind}`
       const used = event.usage?.inputTokens == null ? '' : `; used ${event.usage.inputTokens} input tokens`
-      return `${time} settled: ${event.outcome}${said}${used}`
+      const how = event.cause === undefined ? '' : `; ${causes[event.cause]}`
+      return `${time} settled: ${event.outcome}${said}${used}${how}`
     }
     case 'call.promoted':
       return `${time} promoted by hand`

@@ -1,9 +1,9 @@
 /** Tells a person, from the journal alone, why a call waits or what happened to it. */
 import { HashMap } from 'effect'
-import { endingOf } from '../../machines/collections/ended-log.ts'
 import { toArray } from '../../machines/collections/queue.ts'
 import { type Decision, type ScopeContext, type ScopeEvent, waitReason } from '../../machines/index.ts'
 import { fitOf } from '../../machines/scheduling/fit-prediction.ts'
+import { endingOf } from '../../machines/scheduling/lifecycle.ts'
 import { lookup, type Waiting } from '../../machines/state/context.ts'
 import type { Clock } from '../clock.ts'
 import type { Journal } from '../journal/journal.ts'
@@ -54,7 +54,7 @@ export interface ExplainOptions {
   readonly stateOf?: StateOf
   /** The moment that ages are reckoned at, epoch milliseconds. Default: the newest event of the call's scope. */
   readonly nowMs?: number
-  /** Entries that are looked at, at most, from the newest backwards. Default 1,000,000. */
+  /** Entries that are looked at, at most, from the newest backwards. Default: all that the journal holds. */
   readonly lookBack?: number
 }
 
@@ -66,7 +66,7 @@ export const explainFrom = async (
   journal: Pick<Journal, 'read'>,
   path: string,
   callId: string,
-  { stateOf, nowMs, lookBack = 1_000_000 }: ExplainOptions = {},
+  { stateOf, nowMs, lookBack = Number.MAX_SAFE_INTEGER }: ExplainOptions = {},
 ): Promise<Explanation | null> => {
   const { entries, beginning, newestPosition } = await searchBack(journal, path, callId, lookBack)
   const lines: string[] = []

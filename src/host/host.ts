@@ -2,6 +2,7 @@
 import type { LimitReading, PolicyInput } from '../../machines/index.ts'
 import { currentAmbient, insidePermit, withAmbient } from '../carrier/ambient.ts'
 import { askForPermit } from './admission.ts'
+import { flagOf, idOf, limitsOf, wordOf } from './door.ts'
 import { type Explanation, explainCall } from './explain.ts'
 import { keepKernel, keepRunner } from './internal.ts'
 import type { Kernel } from './kernel.ts'
@@ -50,7 +51,7 @@ export class LaneScope {
   ): Promise<A> {
     return new Promise((resolve, reject) => {
       const ambient = currentAmbient()
-      const call = callOf(request, this.name, ambient)
+      const call = callOf(request, this.name, ambient, this.#runner.clock)
       const { id: callId, priorityClass } = call
       const permitted = insidePermit(ambient, { scope: this.name, callId, priorityClass })
       const face: RunFace<A> = {
@@ -75,7 +76,7 @@ export class LaneScope {
 
   /** A permit of your own: say `dispatched`, `accepted` and `settle`, or hold it with `await using`. */
   async admit(request: CallRequest, { dispatchAtOnce = false }: AdmitOptions = {}): Promise<Permit> {
-    const call = callOf(request, this.name, currentAmbient())
+    const call = callOf(request, this.name, currentAmbient(), this.#runner.clock)
     const dispatch = dispatchAtOnce ? 'withGrant' : 'byOwner'
     return new Promise((resolve, reject) => {
       const applicant = { granted: resolve, refused: reject, left: reject }
@@ -85,12 +86,12 @@ export class LaneScope {
 
   /** Limits that the provider's headers show: they correct the budget, down and up. */
   learn(limits: ReadonlyArray<LimitReading>): void {
-    this.#runner.learn(limits)
+    this.#runner.learn(limitsOf(limits))
   }
 
   /** Tells the scope whether foreground work runs elsewhere (see leases): background yields to it, at most `maxDeferralMs`. */
   setForeground(active: boolean): void {
-    this.#runner.tell({ type: 'foreground.changed', active })
+    this.#runner.tell({ type: 'foreground.changed', active: flagOf('active', active) })
   }
 
   /**
@@ -101,16 +102,20 @@ export class LaneScope {
     turnId: string,
     { betweenRounds = 'hold' }: { readonly betweenRounds?: 'hold' | 'yield' } = {},
   ): void {
-    this.#runner.tell({ type: 'turn.began', turnId, betweenRounds })
+    this.#runner.tell({
+      type: 'turn.began',
+      turnId: idOf('turnId', turnId),
+      betweenRounds: wordOf('betweenRounds', betweenRounds, ['hold', 'yield']),
+    })
   }
 
   endTurn(turnId: string): void {
-    this.#runner.tell({ type: 'turn.ended', turnId })
+    this.#runner.tell({ type: 'turn.ended', turnId: idOf('turnId', turnId) })
   }
 
   /** Lets a waiting auxiliary through as if a primary depended on it. */
   promote(callId: string): void {
-    this.#runner.tell({ type: 'call.promoted', callId })
+    this.#runner.tell({ type: 'call.promoted', callId: idOf('callId', callId) })
   }
 
   /** Ends the waits and backoffs that the provider's refusals imposed: an operator knows better. */
@@ -120,7 +125,7 @@ export class LaneScope {
 
   /** Withdraws a waiting call, or aborts the signal of its permit. */
   withdraw(callId: string): void {
-    this.#runner.takeAway(callId)
+    this.#runner.takeAway(idOf('callId', callId))
   }
 }
 

@@ -6,25 +6,34 @@ import type { Journal, JournalFailure } from '../journal/journal.ts'
 import { snapshotSize, snapshotText } from './checkpointing.ts'
 import { Outbox } from './outbox.ts'
 import { ProcessHold } from './process-hold.ts'
-import { type Replayed, replayJournal } from './recovery.ts'
+import { Replayed, replayJournal } from './recovery.ts'
 import { scopeParts } from './scope-name.ts'
-import { type Observation, type RunnerPorts, ScopeRunner, startScope } from './scope-runner.ts'
+import { type Observation, type RunnerPorts, restsIn, ScopeRunner, startScope } from './scope-runner.ts'
 
 /** Entries after which a scope writes a checkpoint; more when there is more to write, so that the cost per event stays flat. */
 const checkpointEntries = 4_096
 const checkpointEntriesPerItem = 4
 /** The end of an episode is a good moment for one, when there is something to save, and little to write for it. */
 const checkpointEntriesAtEpisodeEnd = 256
+/** After so many entries a scope that wrote few of them gets a checkpoint too, so that opening reads no further back. */
+const coverEveryEntries = 16_384
+/** Idle scopes kept in memory unless the host says otherwise. */
+export const defaultScopesInMemory = 1_024
+/** Share of them that may be exceeded before some leave: leaving looks at all. */
+const restingSlack = 1 / 8
 
 export interface KernelOptions {
   readonly journal: Journal
   /** For messages. */
   readonly journalPath: string
   readonly clock: Clock
+  /** Scopes at rest beyond this many leave memory, least recently used first, and come back when asked for. Default 1,024. */
+  readonly scopesInMemory?: number
 }
 
 export class Kernel {
   readonly #journal: Journal
+  readonly #scopesInMemory: number
   readonly #clock: Clock
   readonly #outbox: Outbox
   readonly #ports: RunnerPorts
@@ -32,17 +41,26 @@ export class Kernel {
   /** With what they hear when the host has closed. */
   readonly #observers = new Map<(observation: Observation) => void, () => void>()
   #observerFailures = 0
+  readonly #failureListeners: Array<(failure: JournalFailure) => void> = []
   readonly #checkpoints = new Map<string, Promise<void>>()
+  /** Scopes whose forgetting is not durable yet: what the journal still says of them is over. */
+  readonly #forgetting = new Map<string, Promise<void>>()
+  readonly #leaving = new Set<string>()
+  #covered = 0
+  #coverAt = 0
+  #uses = 0
   /** Settles when no snapshot is being made: one at a time, so that many scopes take no more turns than one. */
   #encoding: Promise<unknown> = Promise.resolve()
   #closing: Promise<void> | null = null
   #hasClosed = false
 
-  private constructor(journal: Journal, clock: Clock) {
+  private constructor(journal: Journal, clock: Clock, scopesInMemory: number) {
     this.#journal = journal
+    this.#scopesInMemory = scopesInMemory
     this.#clock = clock
     this.#outbox = new Outbox(journal, (failure) => {
       for (const runner of this.#runners.values()) runner.fail(failure)
+      for (const heard of this.#failureListeners.splice(0)) heard(failure)
     })
     this.#ports = {
       clock,
@@ -57,11 +75,19 @@ export class Kernel {
     }
   }
 
-  /** Opens over a journal and takes up every scope in it. Fails closed on history that it cannot read. */
-  static async open({ journal, journalPath, clock }: KernelOptions): Promise<Kernel> {
-    const replayed = await replayJournal(journal, journalPath)
-    const newestMs = Math.max(0, ...[...replayed.values()].map(({ context }) => context.at))
-    const kernel = new Kernel(journal, steadyClock(clock, newestMs))
+  /**
+   * Opens over a journal and takes up what is live in it; a scope at rest comes when it is asked for.
+   * A scope whose history cannot be gone on from fails alone (`failures`). Rejects with the journal's
+   * error where its rows cannot be read.
+   */
+  static async open(options: KernelOptions): Promise<Kernel> {
+    const { journal, journalPath, clock, scopesInMemory = defaultScopesInMemory } = options
+    if (!(scopesInMemory >= 1))
+      throw new RangeError(`scopesInMemory must be at least 1, got ${scopesInMemory}`)
+    const replayed = await replayJournal(journal, journalPath, scopesInMemory)
+    let newestMs = 0
+    for (const { context } of replayed.values()) newestMs = Math.max(newestMs, context.at)
+    const kernel = new Kernel(journal, steadyClock(clock, newestMs), scopesInMemory)
     for (const scope of replayed.values()) kernel.#takeUp(scope)
     return kernel
   }
@@ -79,24 +105,62 @@ export class Kernel {
     return this.#outbox.failure
   }
 
+  /** Hears once that the journal has failed; at once when it has already. */
+  whenFailed(heard: (failure: JournalFailure) => void): void {
+    if (this.#outbox.failure !== null) heard(this.#outbox.failure)
+    else this.#failureListeners.push(heard)
+  }
+
   get runners(): ReadonlyMap<string, ScopeRunner> {
     return this.#runners
   }
 
+  /** Scopes that have stopped, and why, by name. Those of the journal's own failure are not among them. */
+  get failures(): ReadonlyMap<string, unknown> {
+    const failed = [...this.#runners.values()].filter(
+      ({ failure }) => failure !== null && failure !== this.failure,
+    )
+    return new Map(failed.map(({ name, failure }) => [name, failure]))
+  }
+
   /** The runner of a scope, made when it is new. A policy that differs from the one in force replaces it. */
   scope(name: string, policy?: PolicyInput): ScopeRunner {
-    let runner = this.#runners.get(name)
-    if (runner === undefined) {
-      runner = new ScopeRunner(name, startScope(name), this.#ports)
-      this.#runners.set(name, runner)
-      if (this.#outbox.failure !== null) runner.fail(this.#outbox.failure)
-      if (this.#closing !== null) runner.close()
-    }
+    const runner = this.#runners.get(name) ?? this.#begin(name)
+    runner.usedAt = ++this.#uses
     if (policy !== undefined) {
       const next = parsePolicy(policy)
       if (JSON.stringify(next) !== JSON.stringify(runner.context.policy)) runner.changePolicy(next)
     }
     return runner
+  }
+
+  /** Whether the scope is in memory, or at rest in the journal. */
+  knows(name: string): boolean {
+    if (this.#runners.has(name)) return true
+    return !this.#forgetting.has(name) && this.#journal.recall(name) !== null
+  }
+
+  /**
+   * Drops a scope from memory, snapshot and journal; what comes under its name later begins anew.
+   * Answers false, and changes nothing, while anything in it waits, runs, is due or is held; one that has failed goes at once. Rejects
+   * with the journal's failure.
+   */
+  async forget(name: string): Promise<boolean> {
+    const runner = this.#runners.get(name)
+    if (runner !== undefined && !runner.isResting && runner.failure === null) return false
+    // A checkpoint that is under way would come after the forgetting.
+    await this.#checkpoints.get(name)
+    if (
+      this.#runners.get(name) !== runner ||
+      (runner !== undefined && !runner.isResting && runner.failure === null)
+    )
+      return false
+    runner?.rest(() => this.scope(name))
+    this.#runners.delete(name)
+    const forgotten = this.#journal.forget(name).finally(() => this.#forgetting.delete(name))
+    this.#forgetting.set(name, forgotten)
+    await forgotten
+    return true
   }
 
   /** Hears of every event that any scope is told from now on, once it is durable, and of the end. Answers how to stop. */
@@ -125,12 +189,20 @@ export class Kernel {
   checkpoint(runner: ScopeRunner): Promise<void> {
     const running = this.#checkpoints.get(runner.name)
     if (running !== undefined) return running
+    // What it knows is not what its history says.
+    if (runner.failure !== null) return Promise.resolve()
     runner.entriesSinceCheckpoint = 0
     const { context, name, position } = runner
+    const rest = restsIn(context) ? { resting: true } : {}
     const encoded = this.#encoding.then(() => snapshotText(context))
     this.#encoding = encoded.catch(() => {})
     const written = encoded
-      .then((snapshot) => this.#journal.checkpoint({ scope: name, position, at: context.at, snapshot }))
+      .then((snapshot) =>
+        this.#journal.checkpoint({ scope: name, position, at: context.at, snapshot, ...rest }),
+      )
+      .then(() => {
+        runner.uncoveredFrom = runner.position === position ? null : position + 1
+      })
       // A journal that fails tells its listener; a checkpoint only shortens recovery.
       .catch(() => {})
       .finally(() => this.#checkpoints.delete(name))
@@ -152,7 +224,9 @@ export class Kernel {
     if (graceMs > 0) await this.#permitsSettled(graceMs)
     for (const runner of this.#runners.values()) runner.close()
     if (this.#outbox.failure === null) {
-      await Promise.all([...this.#runners.values()].map((runner) => this.#lastCheckpoint(runner)))
+      const sound = [...this.#runners.values()].filter(({ failure }) => failure === null)
+      await Promise.all(sound.map((runner) => this.#lastCheckpoint(runner)))
+      await this.#cover()
     }
     try {
       await this.#journal.close()
@@ -167,6 +241,30 @@ export class Kernel {
   async #lastCheckpoint(runner: ScopeRunner): Promise<void> {
     await this.#checkpoints.get(runner.name)
     if (runner.entriesSinceCheckpoint > 0) await this.checkpoint(runner)
+  }
+
+  /** Tells the journal up to where checkpoints stand for everything. */
+  async #cover(): Promise<void> {
+    let through = this.#outbox.last
+    for (const { uncoveredFrom } of this.#runners.values()) {
+      if (uncoveredFrom !== null) through = Math.min(through, uncoveredFrom - 1)
+    }
+    if (through <= this.#covered) return
+    this.#covered = through
+    // A journal that fails tells its listener.
+    await this.#journal.covered(through).catch(() => {})
+  }
+
+  /** Scopes that wrote little get a checkpoint as well, so that no entry of theirs stays the oldest for ever. */
+  async #coverLagging(): Promise<void> {
+    const { last } = this.#outbox
+    this.#coverAt = last
+    const lagging = [...this.#runners.values()].filter(
+      ({ uncoveredFrom, failure }) =>
+        failure === null && uncoveredFrom !== null && uncoveredFrom <= last - coverEveryEntries,
+    )
+    await Promise.all(lagging.map((runner) => this.checkpoint(runner)))
+    await this.#cover()
   }
 
   #permitsSettled(graceMs: number): Promise<void> {
@@ -186,15 +284,56 @@ export class Kernel {
     })
   }
 
-  #takeUp({ scope, context, position, entries }: Replayed): void {
+  #takeUp({ scope, context, position, entries, uncoveredFrom, failure }: Replayed): ScopeRunner {
     const runner = new ScopeRunner(scope, startScope(scope, context), this.#ports)
     runner.position = position
     runner.entriesSinceCheckpoint = entries
+    runner.uncoveredFrom = uncoveredFrom
     this.#runners.set(scope, runner)
-    if (runner.liveCalls > 0) runner.tell({ type: 'host.recovered' })
+    if (failure !== null) runner.fail(failure)
+    else if (runner.liveCalls > 0) runner.tell({ type: 'host.recovered' })
+    return runner
+  }
+
+  /** A scope that is not in memory: as its newest checkpoint has it, or new. */
+  #begin(name: string): ScopeRunner {
+    const runner = this.#recall(name)
+    runner.usedAt = ++this.#uses
+    if (this.#outbox.failure !== null) runner.fail(this.#outbox.failure)
+    if (this.#closing !== null) runner.close()
+    if (this.#runners.size > this.#scopesInMemory * (1 + restingSlack)) this.#letRest()
+    return runner
+  }
+
+  #recall(name: string): ScopeRunner {
+    const isOver = this.#forgetting.has(name)
+    return this.#takeUp(Replayed.from(name, () => (isOver ? null : this.#journal.recall(name))))
+  }
+
+  /** The least recently used of the scopes at rest leave memory. */
+  #letRest(): void {
+    const resting = [...this.#runners.values()]
+      .filter((runner) => runner.isResting && !this.#leaving.has(runner.name))
+      .sort((one, other) => one.usedAt - other.usedAt)
+    const surplus = this.#runners.size - this.#leaving.size - this.#scopesInMemory
+    for (const runner of resting.slice(0, Math.max(0, surplus))) {
+      this.#leaving.add(runner.name)
+      void this.#leave(runner).finally(() => this.#leaving.delete(runner.name))
+    }
+  }
+
+  /** It leaves once its checkpoint is durable, unless somebody uses it meanwhile. */
+  async #leave(runner: ScopeRunner): Promise<void> {
+    await this.#lastCheckpoint(runner)
+    if (runner.uncoveredFrom !== null || !runner.isResting) return
+    if (this.#closing !== null || this.#runners.get(runner.name) !== runner) return
+    runner.rest(() => this.scope(runner.name))
+    this.#runners.delete(runner.name)
   }
 
   #considerCheckpoint(runner: ScopeRunner, episodeEnded: boolean): void {
+    runner.usedAt = ++this.#uses
+    if (this.#outbox.last - this.#coverAt >= coverEveryEntries) void this.#coverLagging()
     const entries = runner.entriesSinceCheckpoint
     if (entries < checkpointEntriesAtEpisodeEnd) return
     const size = snapshotSize(runner.context)

@@ -15,6 +15,7 @@ export class Outbox {
   #effects: Array<Effect> = []
   #next = 0
   #durable = 0
+  #last = 0
   #failure: JournalFailure | null = null
   readonly #onFailure: (failure: JournalFailure) => void
 
@@ -31,7 +32,13 @@ export class Outbox {
   /** Writes an entry; answers its position. Throws the journal's failure. */
   write(entry: JournalEntry): number {
     if (this.#failure !== null) throw this.#failure
-    return this.#journal.append(entry)
+    this.#last = this.#journal.append(entry)
+    return this.#last
+  }
+
+  /** Position of the newest entry written here; 0 before the first. */
+  get last(): number {
+    return this.#last
   }
 
   /** Does `carryOut` once everything up to `position` is durable; `lost` instead, when the journal fails before. */

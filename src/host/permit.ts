@@ -1,13 +1,8 @@
-import type { Evidence, Outcome, Usage } from '../../machines/index.ts'
+import { settlementOf } from './door.ts'
 import type { AdmissionError } from './errors.ts'
+import type { Settlement } from './settlement.ts'
 
-/** How the holder of a permit says that its dispatch ended. */
-export interface Settlement {
-  readonly outcome: Exclude<Outcome, 'unknown' | 'abandoned'>
-  readonly usage?: Usage
-  /** What the provider said; needed for `throttled`. */
-  readonly evidence?: Evidence
-}
+export type { Settlement } from './settlement.ts'
 
 /** What became of the call: it `ended`, or it is `waiting` in its place again (submit the same id). */
 export type Disposition = 'ended' | 'waiting'
@@ -112,14 +107,15 @@ export class Permit implements AsyncDisposable {
     if (this.#disposition === null) this.#owner.accepted(this.callId)
   }
 
-  /** Ends the dispatch. The first settlement counts. */
+  /** Ends the dispatch. The first settlement counts. Throws `InvalidInput`, and settles nothing, where a value is out of range. */
   settle(settlement: Settlement): Disposition {
     if (this.#disposition !== null) {
       this.#owner.settledTwice(this.callId)
       return this.#disposition
     }
+    const stated = settlementOf(settlement)
     this.#unfollow()
-    this.#disposition = this.#owner.settle(this, settlement)
+    this.#disposition = this.#owner.settle(this, stated)
     return this.#disposition
   }
 

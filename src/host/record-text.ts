@@ -30,12 +30,13 @@ const eventText = (event: ScopeEvent): string => {
     return `{"type":"call.submitted","call":${callText(event.call)}${atOnce},"at":${number(event.at)}}`
   }
   if (event.type === 'call.settled' && event.evidence === undefined) {
-    const { callId, outcome, usage, owner, late, at } = event
+    const { callId, outcome, usage, owner, cause, late, at } = event
     // A provider may have said more of it than the core reads.
     const used = usage === undefined ? '' : `,"usage":${JSON.stringify(usage)}`
     const stance = owner === undefined ? '' : `,"owner":"${owner}"`
+    const how = cause === undefined ? '' : `,"cause":"${cause}"`
     const past = late === undefined ? '' : `,"late":${late}`
-    return `{"type":"call.settled","callId":${quoted(callId)},"outcome":"${outcome}"${used}${stance}${past},"at":${number(at)}}`
+    return `{"type":"call.settled","callId":${quoted(callId)},"outcome":"${outcome}"${used}${stance}${how}${past},"at":${number(at)}}`
   }
   return JSON.stringify(event)
 }

@@ -9,6 +9,7 @@ import {
   type Reason,
   type ScopeContext,
   type ScopeEvent,
+  SnapshotUnreadable,
 } from '../../machines/index.ts'
 import { restorePolicy } from '../../machines/model/policy.ts'
 import { type Checkpoint, type Journal, JournalCorrupt, type StoredEntry } from '../journal/journal.ts'
@@ -23,7 +24,7 @@ export interface Record {
 export const readRecord = (path: string, entry: StoredEntry): Record => {
   const corrupt = (problem: string) => new JournalCorrupt(path, `entries ${entry.position}`, problem)
   const record = parsed(entry.record)
-  if (typeof record?.event?.type !== 'string' || !Array.isArray(record.decisions))
+  if (!isEvent(record?.event) || !Array.isArray(record?.decisions))
     throw corrupt('not an event with its decisions')
   try {
     const { event } = record
@@ -35,6 +36,9 @@ export const readRecord = (path: string, entry: StoredEntry): Record => {
     throw error instanceof InvalidInput ? corrupt(error.message) : error
   }
 }
+
+/** Its head only: `checkEvent` looks at the rest. */
+const isEvent = (event: ScopeEvent | undefined): event is ScopeEvent => typeof event?.type === 'string'
 
 const parsed = (text: string): Record | null => {
   try {
@@ -54,7 +58,7 @@ const split = (record: string): { readonly event: ScopeEvent; readonly decisions
   try {
     const event = JSON.parse(record.slice(head.length, middle)) as ScopeEvent
     // A policy may have to be completed first.
-    if (typeof event?.type !== 'string' || event.type === 'policy.changed') return null
+    if (!isEvent(event) || event.type === 'policy.changed') return null
     checkEvent(event)
     return { event, decisions: record.slice(middle + between.length, -1) }
   } catch {
@@ -72,8 +76,18 @@ export class ReplayDiverged extends Data.TaggedError('ReplayDiverged')<{
       position,
       message:
         `journal entry ${position} of ${scope}: recorded decisions ${recorded}, but this version decides ${replayed}; ` +
-        'close the host with the version that wrote it (that writes a checkpoint), then upgrade',
+        'close the host with the version that wrote it (that writes a checkpoint), then upgrade; ' +
+        "or drop what the scope knows with 'rightofway journal scopes --drop'",
     })
+  }
+}
+
+/** Throws `SnapshotUnreadable`. */
+const snapshotOf = ({ snapshot, position }: Checkpoint): unknown => {
+  try {
+    return JSON.parse(snapshot)
+  } catch (error) {
+    throw new SnapshotUnreadable(`the checkpoint at ${position} is not JSON: ${(error as Error).message}`)
   }
 }
 
@@ -83,11 +97,27 @@ export class Replayed {
   context: ScopeContext
   position = 0
   entries = 0
+  /** Position of the first entry after its checkpoint; null when there is none. */
+  uncoveredFrom: number | null = null
+  /** Why its history cannot be gone on from; null when it can. */
+  failure: Error | null = null
 
   constructor(scope: string, checkpoint?: Checkpoint) {
     this.scope = scope
-    this.context = contextFrom(scope, checkpoint === undefined ? null : JSON.parse(checkpoint.snapshot))
+    this.context = contextFrom(scope, checkpoint === undefined ? null : snapshotOf(checkpoint))
     this.position = checkpoint?.position ?? 0
+  }
+
+  /** As the constructor; one whose checkpoint cannot be read has failed. */
+  static from(scope: string, read: () => Checkpoint | null): Replayed {
+    try {
+      const checkpoint = read()
+      return checkpoint === null ? new Replayed(scope) : new Replayed(scope, checkpoint)
+    } catch (error) {
+      const failed = new Replayed(scope)
+      failed.failure = error as Error
+      return failed
+    }
   }
 
   /** Feeds one entry; answers what it decides now. */
@@ -95,6 +125,7 @@ export class Replayed {
     this.context = advance(this.context, event)
     this.position = position
     this.entries += 1
+    this.uncoveredFrom ??= position
     return this.context.decisions
   }
 }
@@ -113,26 +144,46 @@ const asEarlier = (recorded: ReadonlyArray<Decision>, now: ReadonlyArray<Decisio
     }),
   )
 
-/** Every scope of the journal as it was when the last host ended. Fails closed. */
+/** Feeds one entry of the journal. Throws where it is decided otherwise than it was, or is not what a host writes. */
+export const feedEntry = (path: string, replayed: Replayed, entry: StoredEntry): void => {
+  const written = split(entry.record)
+  const is = JSON.stringify(replayed.feed(written ?? readRecord(path, entry), entry.position))
+  if (written?.decisions === is) return
+  const recorded = readRecord(path, entry).decisions
+  const was = JSON.stringify(recorded)
+  if (was !== is && was !== asEarlier(recorded, replayed.context.decisions))
+    throw new ReplayDiverged(entry.scope, entry.position, was, is)
+}
+
+/**
+ * The scopes of the journal as they were when the last host ended: every one in which something is
+ * live or that has entries without a checkpoint, and so many of those that rest. One whose history
+ * cannot be gone on from has failed, alone. Rejects with `JournalCorrupt` where rows cannot be read.
+ */
 export const replayJournal = async (
   journal: Journal,
   path: string,
+  mostResting = Number.MAX_SAFE_INTEGER,
 ): Promise<ReadonlyMap<string, Replayed>> => {
   const scopes = new Map<string, Replayed>()
-  for (const checkpoint of await journal.checkpoints()) {
-    scopes.set(checkpoint.scope, new Replayed(checkpoint.scope, checkpoint))
+  for (const checkpoint of await journal.checkpoints({ mostResting })) {
+    scopes.set(
+      checkpoint.scope,
+      Replayed.from(checkpoint.scope, () => checkpoint),
+    )
   }
   for await (const batch of journal.read({ uncovered: true })) {
     for (const entry of batch) {
-      const replayed = scopes.get(entry.scope) ?? new Replayed(entry.scope)
+      const replayed =
+        scopes.get(entry.scope) ?? Replayed.from(entry.scope, () => journal.recall(entry.scope))
       scopes.set(entry.scope, replayed)
-      const written = split(entry.record)
-      const is = JSON.stringify(replayed.feed(written ?? readRecord(path, entry), entry.position))
-      if (written?.decisions === is) continue
-      const recorded = readRecord(path, entry).decisions
-      const was = JSON.stringify(recorded)
-      if (was !== is && was !== asEarlier(recorded, replayed.context.decisions))
-        throw new ReplayDiverged(entry.scope, entry.position, was, is)
+      if (replayed.failure !== null) continue
+      try {
+        feedEntry(path, replayed, entry)
+      } catch (error) {
+        replayed.failure = error as Error
+        replayed.uncoveredFrom ??= entry.position
+      }
     }
   }
   return scopes

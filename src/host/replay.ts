@@ -29,6 +29,8 @@ export interface Replay {
   /** In order of their names. */
   readonly scopes: ReadonlyArray<{ readonly position: number; readonly context: ScopeContext }>
   readonly differences: ReadonlyArray<Difference>
+  /** Scopes whose history of that time was dropped by retention, so that they are not among `scopes`. */
+  readonly compacted: ReadonlyArray<string>
 }
 
 /** What the state at a time was made of is gone: retention has dropped it. */
@@ -49,7 +51,8 @@ export class HistoryCompacted extends Data.TaggedError('HistoryCompacted')<{
 type ReadableJournal = Pick<Journal, 'read' | 'checkpoints'>
 
 /**
- * Rebuilds scopes from their newest checkpoints and the entries after them. Rejects with
+ * Rebuilds scopes from their newest checkpoints and the entries after them; one scope's dropped history
+ * keeps no other from being rebuilt, unless it is the one asked for. Rejects with
  * `HistoryCompacted`, `ReplayDiverged`, `JournalCorrupt` or `SnapshotUnreadable`.
  */
 export const replayScopes = async (
@@ -65,32 +68,41 @@ export const replayScopes = async (
   const newest = new Map((await journal.checkpoints()).map((checkpoint) => [checkpoint.scope, checkpoint]))
   let reached = 0
   let gap = false
+  const unsure = new Set<string>()
+  const compacted = new Set<string>()
   for await (const batch of journal.read()) {
     for (const entry of batch) {
       gap ||= entry.position !== reached + 1
       reached = entry.position
-      if (!isWanted(entry.scope) || entry.at > untilAt) continue
+      if (!isWanted(entry.scope) || entry.at > untilAt || compacted.has(entry.scope)) continue
       const replayed = scopes.get(entry.scope) ?? new Replayed(entry.scope)
-      const later = newest.get(entry.scope)
-      // Only what a checkpoint stands for is ever dropped.
-      if (replayed.position === 0 && gap && later !== undefined) throw new HistoryCompacted(path, later)
+      // Entries are dropped from the oldest on, up to a checkpoint: what is left without one may begin in the middle.
+      if (replayed.position === 0 && gap && newest.has(entry.scope)) unsure.add(entry.scope)
       scopes.set(entry.scope, replayed)
       if (entry.position <= replayed.position) continue
       const { event, decisions: was } = readRecord(path, entry)
       const is = replayed.feed({ event }, entry.position)
       const [before, now] = [JSON.stringify(was), JSON.stringify(is)]
       if (before === now) continue
+      if (unsure.has(entry.scope)) {
+        compacted.add(entry.scope)
+        continue
+      }
       if (onDifference === 'throw') throw new ReplayDiverged(entry.scope, entry.position, before, now)
       differences.push({ scope: entry.scope, position: entry.position, event, was, is })
     }
   }
-  for (const [name, later] of newest) {
-    if (isWanted(name) && gap && !scopes.has(name)) throw new HistoryCompacted(path, later)
+  for (const name of newest.keys()) if (isWanted(name) && gap && !scopes.has(name)) compacted.add(name)
+  const isNothingLeft = [...scopes.keys()].every((name) => compacted.has(name))
+  for (const name of compacted) {
+    const later = newest.get(name)
+    if (later !== undefined && (name === scope || isNothingLeft)) throw new HistoryCompacted(path, later)
   }
   const rebuilt = [...scopes.values()]
+    .filter(({ scope: name }) => !compacted.has(name))
     .sort((one, other) => (one.scope < other.scope ? -1 : 1))
     .map(({ position, context }) => ({ position, context }))
-  return { scopes: rebuilt, differences }
+  return { scopes: rebuilt, differences, compacted: [...compacted].sort() }
 }
 
 const time = (at: number): string => new Date(at).toISOString().slice(11, 23)

@@ -4,11 +4,13 @@ import {
   isCall,
   type Lane,
   laneOfClass,
+  maxEpochMs,
   type PriorityClass,
   parseCall,
   untaggedClass,
 } from '../../machines/index.ts'
 import { type Ambient, parentIn } from '../carrier/ambient.ts'
+import type { Clock } from '../clock.ts'
 
 /** What a caller says of a call. Everything has a default. */
 export interface CallRequest {
@@ -26,7 +28,7 @@ export interface CallRequest {
   readonly outputTokens?: number
   /** Output tokens at most that the call allows its answer (`max_tokens`), 0 to 1,000,000,000. */
   readonly maxOutputTokens?: number
-  /** Epoch milliseconds after which nobody wants the answer. */
+  /** Epoch milliseconds by the machine's clock, as `Date.now()` gives them, after which nobody wants the answer. */
   readonly deadlineAt?: number
   readonly turnId?: string
   /** Ids of calls that this one's caller waits for. */
@@ -38,8 +40,19 @@ export interface CallRequest {
 const classOf = ({ priorityClass, lane }: CallRequest, ambient: Ambient): PriorityClass =>
   priorityClass ?? ambient.priorityClass ?? (lane === 'auxiliary' ? 'background_ingestion' : untaggedClass)
 
-/** Fills in what was left out and checks the whole. Throws `InvalidInput` with field, range and value. */
-export const callOf = (request: CallRequest, scope: string, ambient: Ambient): Call => {
+/** A host's clock goes on where the machine's was set back: what a caller read there means another time here. */
+const deadlineOf = (stated: number | undefined, clock: Clock | undefined): number | null => {
+  if (stated === undefined) return null
+  if (clock?.fromMachine === undefined || !Number.isSafeInteger(stated)) return stated
+  const isInRange = stated >= 0 && stated <= maxEpochMs
+  return isInRange ? Math.min(Math.max(0, clock.fromMachine(stated)), maxEpochMs) : stated
+}
+
+/**
+ * Fills in what was left out and checks the whole. With the host's clock, the deadline is one by the
+ * machine's; without, it is by the host's already. Throws `InvalidInput` with field, range and value.
+ */
+export const callOf = (request: CallRequest, scope: string, ambient: Ambient, clock?: Clock): Call => {
   const priorityClass = classOf(request, ambient)
   const call: Call = {
     id: request.id ?? randomUUID(),
@@ -49,7 +62,7 @@ export const callOf = (request: CallRequest, scope: string, ambient: Ambient): C
     principal: request.principal ?? 'default',
     inputTokens: request.inputTokens ?? 0,
     outputTokens: request.outputTokens ?? 0,
-    deadlineAt: request.deadlineAt ?? null,
+    deadlineAt: deadlineOf(request.deadlineAt ?? undefined, clock),
     dependsOn: request.dependsOn ?? [],
     parentId: parentIn(ambient, scope),
     ...(request.maxOutputTokens === undefined ? {} : { maxOutputTokens: request.maxOutputTokens }),

@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { InvalidInput } from '../../machines/index.ts'
+import { shown } from '../../machines/model/invalid.ts'
 
 /** What shares one admission: a provider, a credential (its fingerprint, never the key) and a model; or a free name. */
 export type ScopeKey =
@@ -18,7 +19,7 @@ const part = (field: string, value: unknown): string => {
       {
         field: `scope.${field}`,
         expected: '1 to 200 printable characters without "/"',
-        got: JSON.stringify(value) ?? 'nothing',
+        got: shown(value),
       },
     ])
   }
@@ -29,9 +30,7 @@ const part = (field: string, value: unknown): string => {
 export const scopeName = (key: ScopeKey): string => {
   if (typeof key === 'string') {
     if (key.length === 0 || key.length > 600 || /\p{Cc}/u.test(key)) {
-      throw new InvalidInput([
-        { field: 'scope', expected: '1 to 600 printable characters', got: JSON.stringify(key) },
-      ])
+      throw new InvalidInput([{ field: 'scope', expected: '1 to 600 printable characters', got: shown(key) }])
     }
     return key
   }

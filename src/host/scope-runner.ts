@@ -24,6 +24,7 @@ import {
 } from '../../machines/index.ts'
 import type { Clock } from '../clock.ts'
 import { Alarm } from './alarm.ts'
+import { providerLimits } from './door.ts'
 import {
   type AdmissionError,
   duplicateCall,
@@ -83,8 +84,16 @@ export class ScopeRunner implements PermitOwner {
   /** Position of the newest entry, 0 before the first. */
   position = 0
   entriesSinceCheckpoint = 0
+  /** Position of the first entry that no durable checkpoint stands for; null when there is none. */
+  uncoveredFrom: number | null = null
+  /** Rises with every use: the least recently used leave memory first. */
+  usedAt = 0
+  /** Whoever goes on for it, once it has left memory. */
+  #successor: (() => ScopeRunner) | null = null
   /** Results and errors at which a reader of usage or evidence threw. */
   readerFailures = 0
+  /** Values that a provider stated and that were out of range: brought into it, or left out. */
+  correctedValues = 0
 
   constructor(name: string, actor: Actor<typeof providerScope>, ports: RunnerPorts) {
     this.name = name
@@ -99,6 +108,7 @@ export class ScopeRunner implements PermitOwner {
   }
 
   get context(): ScopeContext {
+    if (this.#successor !== null) return this.#successor().context
     return this.#actor.getSnapshot().context.scope
   }
 
@@ -117,9 +127,31 @@ export class ScopeRunner implements PermitOwner {
     return counts.primaryWaiting + counts.auxiliaryWaiting + counts.primaryInFlight + counts.auxiliaryInFlight
   }
 
+  /** Nothing waits, runs, is due, or is held by anybody: what there is to know of it is in its snapshot. */
+  get isResting(): boolean {
+    const isHeld = this.#permits.size > 0 || this.#waiters.size > 0
+    return this.#failure === null && !isHeld && restsIn(this.context)
+  }
+
+  /** It leaves memory: its journal has a checkpoint of it as it is. Who still has it is served by `successor`. */
+  rest(successor: () => ScopeRunner): void {
+    this.#alarm.stop()
+    this.#actor.stop()
+    this.#successor = successor
+  }
+
   /** Permits that somebody holds and has not settled. */
   get openPermits(): number {
     return this.#permits.size
+  }
+
+  /** Why it has stopped; null while it runs. */
+  get failure(): unknown {
+    return this.#failure
+  }
+
+  get clock(): Clock {
+    return this.#ports.clock
   }
 
   get hold(): ProcessHold {
@@ -128,12 +160,14 @@ export class ScopeRunner implements PermitOwner {
 
   /** Why it takes no call, as the error of `callId`; null while it does. */
   stopped(callId: string): AdmissionError | null {
+    if (this.#successor !== null) return this.#successor().stopped(callId)
     if (this.#failure !== null) return scopeFailed(this.name, callId, this.#failure)
     return this.#refusing ? hostClosed(this.name, callId) : null
   }
 
   /** Asks for a permit. The waiter hears exactly once, unless it leaves first. */
   submit(call: Call, waiter: Waiter): void {
+    if (this.#successor !== null) return this.#successor().submit(call, waiter)
     const stopped = this.stopped(call.id)
     if (stopped !== null) return waiter.refused(stopped)
     if (this.#isOwned(call.id)) return waiter.refused(duplicateCall(this.name, call.id))
@@ -151,6 +185,7 @@ export class ScopeRunner implements PermitOwner {
 
   /** `waiter` waits no longer: its call ends. A permit that is on its way to it is taken back; another owner's call is left alone. */
   leave(callId: string, waiter: Waiter, reason: unknown): void {
+    if (this.#successor !== null) return this.#successor().leave(callId, waiter, reason)
     if (this.#waiters.get(callId) !== waiter) return
     this.#waiters.delete(callId)
     const permit = this.#permits.get(callId)
@@ -163,6 +198,7 @@ export class ScopeRunner implements PermitOwner {
 
   /** Its owner does not come back for a call that waits in its place for being asked for. */
   forsake(callId: string): void {
+    if (this.#successor !== null) return this.#successor().forsake(callId)
     if (!this.#isOwned(callId) && HashMap.has(this.context.waiting, callId))
       this.tell({ type: 'call.withdrawn', callId })
   }
@@ -175,6 +211,7 @@ export class ScopeRunner implements PermitOwner {
 
   /** Somebody other than its owner takes the call away: its owner hears of it, on the permit's signal when it runs. */
   takeAway(callId: string): void {
+    if (this.#successor !== null) return this.#successor().takeAway(callId)
     const error = withdrawn(this.name, callId)
     const waiter = this.#waiters.get(callId)
     if (waiter !== undefined) {
@@ -203,7 +240,7 @@ export class ScopeRunner implements PermitOwner {
     this.tell({ type: 'call.accepted', callId })
   }
 
-  settle(permit: Permit, { outcome, usage, evidence }: Settlement): Disposition {
+  settle(permit: Permit, { outcome, usage, evidence, cause }: Settlement): Disposition {
     const { callId, successor } = permit
     const stays = successor !== null && !this.#refusing ? successor : null
     const owner = this.#stance(permit, outcome, stays)
@@ -214,6 +251,7 @@ export class ScopeRunner implements PermitOwner {
       ...(usage === undefined ? {} : { usage }),
       ...(evidence === undefined ? {} : { evidence }),
       ...(owner === undefined ? {} : { owner }),
+      ...(cause === undefined ? {} : { cause }),
     })
     // Bad numbers of its holder leave the permit as it was.
     checkEvent(event)
@@ -256,8 +294,11 @@ export class ScopeRunner implements PermitOwner {
     this.tell({ type: 'call.settled', callId, outcome: 'cancelled', ...(isLate ? { late: true } : {}) })
   }
 
+  /** Limits that a provider's headers show. What is out of range is corrected and counted. */
   learn(limits: ReadonlyArray<LimitReading>): void {
-    if (limits.length > 0) this.tell({ type: 'provider.evidence', limits })
+    const { value, corrections } = providerLimits(limits)
+    this.correctedValues += corrections
+    if (value.length > 0) this.tell({ type: 'provider.evidence', limits: value })
   }
 
   changePolicy(policy: Policy): void {
@@ -269,6 +310,7 @@ export class ScopeRunner implements PermitOwner {
    * Throws `InvalidInput` for one that is not well-formed: nothing is written, and the scope goes on.
    */
   tell(fact: Unstamped<ScopeEvent>): number | null {
+    if (this.#successor !== null) return this.#successor().tell(fact)
     return this.#take(this.#stamped(fact))
   }
 
@@ -295,6 +337,7 @@ export class ScopeRunner implements PermitOwner {
       return null
     }
     this.entriesSinceCheckpoint += 1
+    this.uncoveredFrom ??= this.position
     const { position } = this
     if (this.#ports.isObserved()) {
       const observation = { scope: this.name, position, event, decisions, episode }
@@ -409,6 +452,13 @@ export class ScopeRunner implements PermitOwner {
     return wakeAt(this.context)
   }
 }
+
+/** Whether nothing in a scope waits, runs or is due: what time alone still does to it, its next event finds done. */
+export const restsIn = (context: ScopeContext): boolean =>
+  HashMap.isEmpty(context.waiting) &&
+  HashMap.isEmpty(context.inFlight) &&
+  HashMap.isEmpty(context.turns) &&
+  (context.state === 'idle' || context.state === 'settled')
 
 /** A scope's actor that goes on from what the scope knows. Started, so that it can be fed. */
 export const startScope = (name: string, live = contextFrom(name)): Actor<typeof providerScope> => {

@@ -19,12 +19,12 @@ import {
   JournalTooNew,
   JournalUnavailable,
 } from '../journal/journal.ts'
-import { openJournal } from '../journal/open.ts'
+import { openWhenFree } from '../journal/patience.ts'
 import { type Applicant, askForPermit } from './admission.ts'
 import type { AdmissionError } from './errors.ts'
 import { type Explanation, explainCall } from './explain.ts'
 import { keepKernel } from './internal.ts'
-import { Kernel } from './kernel.ts'
+import { defaultScopesInMemory, Kernel } from './kernel.ts'
 import type { Permit } from './permit.ts'
 import { ReplayDiverged } from './recovery.ts'
 import { type CallRequest, callOf } from './request.ts'
@@ -39,6 +39,27 @@ export interface HostOptions {
   readonly journal?: string | Journal
   /** Default: the machine's own. */
   readonly clock?: Clock
+  /**
+   * Scopes at rest (nothing waits, runs or is due) that are kept in memory, at least 1; beyond that the
+   * least recently used leave and come back from the journal when asked for. Default 1,024.
+   */
+  readonly scopesInMemory?: number
+  /** How long history is kept, for a journal given by its path. */
+  readonly retention?: Retention
+  /**
+   * How long to wait for a journal that another process holds, ms; its lease may end. Default 0: rejects
+   * with `JournalLocked` at once.
+   */
+  readonly lockWaitMs?: number
+  /** Told once, before it waits. */
+  readonly onLocked?: (locked: JournalLocked) => void
+}
+
+export interface Retention {
+  /** What checkpoints stand for is kept this long, ms. Default 24 h. */
+  readonly keepMs?: number
+  /** Size of the file in use, bytes, above which the oldest of it goes sooner. Default: no bound. */
+  readonly keepBytes?: number
 }
 
 export interface RunOptions<A> {
@@ -104,11 +125,20 @@ export class Host extends Context.Service<
 export const openKernel = async ({
   journal = ':memory:',
   clock = systemClock,
+  scopesInMemory = defaultScopesInMemory,
+  retention = {},
+  lockWaitMs = 0,
+  onLocked = () => {},
 }: HostOptions): Promise<Kernel> => {
-  const opened = await openJournal(journal)
+  const { keepMs, keepBytes } = retention
+  const kept = {
+    ...(keepMs === undefined ? {} : { keepEntriesMs: keepMs }),
+    ...(keepBytes === undefined ? {} : { keepBytes }),
+  }
+  const opened = await openWhenFree(journal, kept, { lockWaitMs, onLocked })
   const journalPath = typeof journal === 'string' ? journal : 'given'
   try {
-    return await Kernel.open({ journal: opened, journalPath, clock })
+    return await Kernel.open({ journal: opened, journalPath, clock, scopesInMemory })
   } catch (error) {
     await opened.close()
     throw error
@@ -170,7 +200,7 @@ const effectRun = <A, E, R>(
   Effect.flatMap(Effect.context<R>(), (context) =>
     Effect.callback<A, E | AdmissionError>((resume) => {
       const ambient = currentAmbient()
-      const call = callOf(request, runner.name, ambient)
+      const call = callOf(request, runner.name, ambient, runner.clock)
       const { id: callId, priorityClass } = call
       const permitted = insidePermit(ambient, { scope: runner.name, callId, priorityClass })
       let fiber: Fiber.Fiber<A, E> | null = null
@@ -207,7 +237,7 @@ const effectRun = <A, E, R>(
 
 const effectAdmit = (runner: ScopeRunner, request: CallRequest): Effect.Effect<Permit, AdmissionError> =>
   Effect.callback((resume) => {
-    const call = callOf(request, runner.name, currentAmbient())
+    const call = callOf(request, runner.name, currentAmbient(), runner.clock)
     let permit: Permit | null = null
     const applicant: Applicant = {
       granted: (granted) => {

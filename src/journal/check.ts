@@ -1,4 +1,5 @@
 /** `rightofway journal check`: everything that is wrong with a journal, without changing it. */
+import { statSync } from 'node:fs'
 import { CheckpointStore } from './checkpoints.ts'
 import { JournalCorrupt } from './journal.ts'
 import { messageOf } from './opening.ts'
@@ -22,7 +23,12 @@ export interface JournalCheck {
   readonly scopes: ReadonlyArray<string>
   /** In the order met; empty when `ok`. At most 1,000 are listed. */
   readonly problems: ReadonlyArray<JournalProblem>
+  /** What is worth knowing and no fault, for example that this may be a copy without its WAL. */
+  readonly notes: ReadonlyArray<string>
 }
+
+/** Looks at what rows say: `historyProblems` of the host finds what a host that opens the journal would. */
+export type CheckHistory = (tables: OpenTables, report: (row: string, problem: string) => void) => void
 
 const listedProblems = 1_000
 
@@ -30,23 +36,24 @@ const listedProblems = 1_000
  * Checks every row of the journal in `file`, also while a writer is at work. Throws
  * `JournalTooNew`, or `JournalUnavailable` when there is no journal at `file`.
  */
-export const checkJournal = (file: string): JournalCheck => {
+export const checkJournal = (file: string, history: CheckHistory = () => {}): JournalCheck => {
   let tables: OpenTables
   try {
     tables = openTables(file)
   } catch (error) {
     if (!(error instanceof JournalCorrupt)) throw error
     const problems = [{ row: error.row, problem: error.problem }]
-    return { ok: false, schemaVersion: 0, entries: 0, scopes: [], problems }
+    return { ok: false, schemaVersion: 0, entries: 0, scopes: [], problems, notes: [] }
   }
   try {
-    return inReadTransaction(tables.db, () => check(tables))
+    return inReadTransaction(tables.db, () => check(tables, history))
   } finally {
     tables.db.close()
   }
 }
 
-const check = ({ db, path, entries: reader }: OpenTables): JournalCheck => {
+const check = (tables: OpenTables, history: CheckHistory): JournalCheck => {
+  const { db, path, entries: reader } = tables
   const problems: Array<JournalProblem> = []
   const report = (row: string, problem: string) => {
     if (problems.length < listedProblems) problems.push({ row, problem })
@@ -74,8 +81,26 @@ const check = ({ db, path, entries: reader }: OpenTables): JournalCheck => {
     report(rangeName(Math.max(last, dropped) + 1, covered), problem)
   }
   for (const message of pageProblems(db)) report('file', message)
+  // Rows that cannot be read say nothing.
+  if (problems.length === 0) history(tables, report)
   const ok = problems.length === 0
-  return { ok, schemaVersion: readVersion(db, path), entries, scopes: [...scopes].sort(), problems }
+  const notes = notesOf(tables)
+  return { ok, schemaVersion: readVersion(db, path), entries, scopes: [...scopes].sort(), problems, notes }
+}
+
+/** A journal that a host has open, or died with, has a WAL beside it; a copy of the file alone has none. */
+const notesOf = ({ db, path }: OpenTables): ReadonlyArray<string> => {
+  const lease = attempt(
+    () => db.prepare('select pid, host from lease').get(),
+    undefined,
+    () => {},
+  )
+  const walBytes = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0
+  if (lease === undefined || walBytes > 0) return []
+  return [
+    `it was open by process ${lease['pid']} on ${lease['host']} and has no ${path}-wal beside it: ` +
+      "if it was copied while in use, its newest entries are missing; 'rightofway journal backup' copies all",
+  ]
 }
 
 /** Answers the highest position that a checkpoint stands for. */

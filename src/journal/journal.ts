@@ -34,11 +34,44 @@ export interface Checkpoint {
   readonly at: number
   /** JSON text of the versioned snapshot (`machines/snapshot/codec.ts`). */
   readonly snapshot: string
+  /**
+   * Nothing in the scope waits, runs or is due: a host that opens the journal loads it only when the
+   * scope is asked for. Default false.
+   */
+  readonly resting?: boolean
 }
 
 export interface CheckpointQuery {
   /** For each scope its newest checkpoint whose time is at or before this, epoch milliseconds. The newest of all when absent. */
   readonly untilAt?: number
+  /** Only this scope. */
+  readonly scope?: string
+  /** Of scopes whose newest checkpoint says that they rest only so many, those with the newest entries. All when absent. */
+  readonly mostResting?: number
+}
+
+/** What a journal takes up. */
+export interface JournalUsage {
+  /** Of the main file, with pages that are free for reuse. */
+  readonly bytes: number
+  /** Of what was written and not yet moved into the main file. One that only grows is pinned by a reader. */
+  readonly walBytes: number
+  /** The last move was kept from finishing by a reader that has not ended. */
+  readonly walPinned: boolean
+  readonly entries: number
+  /** Time of the oldest entry, epoch milliseconds; null when there is none. */
+  readonly oldestAt: number | null
+}
+
+/** A scope that a journal knows. */
+export interface KnownScope {
+  readonly scope: string
+  /** Of its newest checkpoint; 0 when it has none. */
+  readonly position: number
+  /** Epoch milliseconds of that checkpoint; null when it has none. */
+  readonly at: number | null
+  /** Whether that checkpoint says that nothing in it waits, runs or is due. */
+  readonly resting: boolean
 }
 
 export interface ReadQuery {
@@ -53,6 +86,11 @@ export interface ReadQuery {
    * checksums are looked at, only that none is missing. Default false.
    */
   readonly uncovered?: boolean
+  /**
+   * Only entries whose record holds this text, up to position `through`: looked for where the journal is
+   * kept, so that many entries cost the caller's thread nothing. Gaps are not looked for.
+   */
+  readonly naming?: { readonly text: string; readonly through: number }
 }
 
 export interface JournalListener {
@@ -83,6 +121,24 @@ export interface Journal {
   /** The newest checkpoint of every scope that has one, in scope order. Rejects with `JournalCorrupt`. */
   readonly checkpoints: (query?: CheckpointQuery) => Promise<ReadonlyArray<Checkpoint>>
   /**
+   * The newest durable checkpoint of a scope, at once; null when there is none. For a scope that
+   * rests it is all there is to know. Throws `JournalCorrupt`.
+   */
+  readonly recall: (scope: string) => Checkpoint | null
+  /**
+   * Drops a scope: none of its entries so far, and none of its checkpoints, is its history any more.
+   * What is appended later begins anew. Resolves when that is durable; rejects with `JournalFailure`.
+   */
+  readonly forget: (scope: string) => Promise<void>
+  /**
+   * Says that checkpoints stand for every entry up to this position, so that `read({ uncovered: true })`
+   * begins behind it. Told rarely: a journal that does not hear of it reads more when it is opened.
+   */
+  readonly covered: (through: number) => Promise<void>
+  readonly usage: () => Promise<JournalUsage>
+  /** Every scope with a checkpoint or an entry, by name. */
+  readonly scopes: () => Promise<ReadonlyArray<KnownScope>>
+  /**
    * Entries in position order, in batches: at least all that were appended before the call, minus
    * those that retention has dropped. Positions may therefore skip, but only where an entry was
    * dropped on purpose. Rejects with `JournalCorrupt` that names the row.
@@ -91,6 +147,17 @@ export interface Journal {
   /** Makes everything appended durable, releases the lock, and ends. Idempotent. */
   readonly close: () => Promise<void>
 }
+
+/** What the newest checkpoint of a scope, if it has one, says of it. */
+export const knownScope = (
+  scope: string,
+  newest: { readonly position: number; readonly at: number; readonly resting?: boolean | 0 | 1 } | undefined,
+): KnownScope => ({
+  scope,
+  position: newest?.position ?? 0,
+  at: newest?.at ?? null,
+  resting: Boolean(newest?.resting),
+})
 
 /** The journal cannot write. `operation` says what failed, `cause` is the system's own error. */
 export class JournalFailure extends Data.TaggedError('JournalFailure')<{

@@ -4,7 +4,7 @@
  * process that was suspended past its lease finds out before it writes, not after).
  */
 import { randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { DatabaseSync } from 'node:sqlite'
 import { JournalLocked, type LeaseHolder } from './journal.ts'
@@ -13,6 +13,10 @@ interface LeaseRow {
   readonly pid: number
   readonly host: string
   readonly started: string
+  /** Which start of the machine it was; empty where the system does not say. */
+  readonly boot: string
+  /** Where its pid means something: containers may share a host name and number their processes alike. */
+  readonly namespace: string
   readonly token: string
   readonly expires_at_ms: number
 }
@@ -29,12 +33,14 @@ export const takeLease = (db: DatabaseSync, path: string, nowMs: number, leaseMs
   const holder = leaseHolder(db, nowMs)
   if (holder !== undefined) throw new JournalLocked(path, holder)
   const token = randomUUID()
-  db.prepare('insert or replace into lease values (1, ?, ?, ?, ?, ?)').run(
+  db.prepare('insert or replace into lease values (1, ?, ?, ?, ?, ?, ?, ?)').run(
     process.pid,
     hostname(),
     startMark(process.pid) ?? '',
     token,
     nowMs + leaseMs,
+    bootId(),
+    pidNamespace(),
   )
   return token
 }
@@ -51,17 +57,18 @@ export const releaseLease = (db: DatabaseSync, token: string): void => {
 }
 
 const readLease = (db: DatabaseSync): LeaseRow | undefined => {
-  return db.prepare('select pid, host, started, token, expires_at_ms from lease').get() as
-    | LeaseRow
-    | undefined
+  const row = db.prepare('select * from lease').get() as LeaseRow | undefined
+  // Older releases did not write where a pid means something.
+  return row === undefined ? undefined : { ...row, boot: row.boot ?? '', namespace: row.namespace ?? '' }
 }
 
 /**
- * True only when the holder is surely gone: its pid on this host is free, or belongs to a process
- * that started at another time (pids are reused; a restarted container is process 1 again).
+ * True only when the holder is surely gone: its pid is free in this namespace of this host, or
+ * belongs to a process that started at another time (pids are reused; a restarted container is
+ * process 1 again). Of another namespace, or another start of the machine, only the lease's end is sure.
  */
-const isKnownDead = ({ pid, host, started }: LeaseRow): boolean => {
-  if (host !== hostname()) return false
+const isKnownDead = ({ pid, host, started, boot, namespace }: LeaseRow): boolean => {
+  if (host !== hostname() || boot !== bootId() || namespace !== pidNamespace()) return false
   try {
     process.kill(pid, 0)
   } catch (error) {
@@ -70,6 +77,24 @@ const isKnownDead = ({ pid, host, started }: LeaseRow): boolean => {
   }
   const startedNow = startMark(pid)
   return started !== '' && startedNow !== undefined && startedNow !== started
+}
+
+/** Linux draws one at every start of the machine. */
+const bootId = (): string => {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim()
+  } catch {
+    return ''
+  }
+}
+
+/** Linux names it by a number, `pid:[4026531836]`. */
+const pidNamespace = (): string => {
+  try {
+    return readlinkSync('/proc/self/ns/pid')
+  } catch {
+    return ''
+  }
 }
 
 /** Tells two processes with one pid apart: start time in clock ticks since boot, where the system says (Linux). */

@@ -10,6 +10,9 @@ import {
   type JournalEntry,
   JournalFailure,
   type JournalListener,
+  type JournalUsage,
+  type KnownScope,
+  knownScope,
   type ReadQuery,
   type StoredEntry,
 } from './journal.ts'
@@ -100,10 +103,38 @@ class InMemory implements MemoryJournal {
   }
 
   readonly checkpoints = async (query: CheckpointQuery = {}): Promise<ReadonlyArray<Checkpoint>> => {
-    const { untilAt = Infinity } = query
-    return [...this.#checkpoints.values()]
-      .filter(({ at }) => at <= untilAt)
-      .sort((a, b) => (a.scope < b.scope ? -1 : 1))
+    const { untilAt = Infinity, scope, mostResting = Infinity } = query
+    const found = [...this.#checkpoints.values()].filter(
+      (one) => one.at <= untilAt && (scope === undefined || one.scope === scope),
+    )
+    const awake = found.filter(({ resting }) => resting !== true)
+    const resting = found.filter((one) => one.resting === true).sort((a, b) => b.position - a.position)
+    return [...awake, ...resting.slice(0, mostResting)].sort((a, b) => (a.scope < b.scope ? -1 : 1))
+  }
+
+  readonly recall = (scope: string): Checkpoint | null => this.#checkpoints.get(scope) ?? null
+
+  readonly forget = async (scope: string): Promise<void> => {
+    this.#checkOpen('forget')
+    const through = this.#last
+    await this.#durableThrough(through)
+    this.#entries = this.#entries.filter((entry) => entry.scope !== scope || entry.position > through)
+    if ((this.#checkpoints.get(scope)?.position ?? Infinity) <= through) this.#checkpoints.delete(scope)
+  }
+
+  // It reads from memory, where what is covered costs nothing to pass over.
+  readonly covered = async (): Promise<void> => this.#checkOpen('covered')
+
+  readonly usage = async (): Promise<JournalUsage> => {
+    let bytes = 0
+    for (const { record, scope } of this.#entries) bytes += record.length + scope.length
+    const oldestAt = this.#entries[0]?.at ?? null
+    return { bytes, walBytes: 0, walPinned: false, entries: this.#entries.length, oldestAt }
+  }
+
+  readonly scopes = async (): Promise<ReadonlyArray<KnownScope>> => {
+    const names = new Set([...this.#checkpoints.keys(), ...this.#entries.map(({ scope }) => scope)])
+    return [...names].sort().map((scope) => knownScope(scope, this.#checkpoints.get(scope)))
   }
 
   readonly read = (query: ReadQuery = {}): AsyncIterable<ReadonlyArray<StoredEntry>> => this.#read(query)
@@ -154,13 +185,14 @@ class InMemory implements MemoryJournal {
   }
 
   async *#read(query: ReadQuery): AsyncGenerator<ReadonlyArray<StoredEntry>> {
-    const { scope, after = 0, untilAt = Infinity, uncovered = false } = query
+    const { scope, after = 0, untilAt = Infinity, uncovered = false, naming } = query
     if (this.#failure === undefined) await this.#durableThrough(this.#last)
     const found = this.#entries.filter(
       (entry) =>
         entry.position > after &&
         entry.position <= this.#durable &&
         entry.at <= untilAt &&
+        (naming === undefined || (entry.position <= naming.through && entry.record.includes(naming.text))) &&
         (!uncovered || entry.position > (this.#checkpoints.get(entry.scope)?.position ?? 0)) &&
         (scope === undefined || entry.scope === scope),
     )

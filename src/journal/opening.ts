@@ -54,6 +54,12 @@ export const explainOpening = (path: string, error: unknown): Error => {
   return new JournalFailure(path, 'open', error)
 }
 
+/** Whether SQLite may not write where it would have to. */
+export const isForbidden = (error: unknown): boolean => {
+  const code = sqliteCode(error)
+  return code === sqlite.readOnly || code === sqlite.cannotOpen
+}
+
 /** Whether SQLite says that the file's pages are damaged. */
 export const isDamage = (error: unknown): boolean => {
   const code = sqliteCode(error)

@@ -11,67 +11,110 @@ import {
 } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
-import { checkJournal, type JournalProblem, rangeName } from './check.ts'
-import { type CheckpointRow, CheckpointStore } from './checkpoints.ts'
-import { type Checkpoint, JournalCorrupt, type StoredEntry } from './journal.ts'
-import { releaseLease, takeLease } from './lease.ts'
+import { checkJournal, type JournalProblem } from './check.ts'
+import { CheckpointStore } from './checkpoints.ts'
+import { JournalCorrupt, JournalLocked } from './journal.ts'
+import { leaseHolder, releaseLease, takeLease } from './lease.ts'
 import { nodeSqlite } from './node-sqlite.ts'
 import { explainOpening, isDamage, messageOf } from './opening.ts'
-import { EntryReader, scanEntries } from './rows.ts'
+import { pageRows } from './pages.ts'
+import { EntryReader, entryChecksum } from './rows.ts'
+import { type HoledScope, lostNames, type OldMarks, salvage } from './salvage.ts'
+import { migrate, readVersion, schemaVersion } from './schema.ts'
 import { JournalWriter } from './writer.ts'
+
+/** What a scope with a hole in its history goes on from. */
+export interface MendedScope {
+  readonly scope: string
+  readonly at: number
+  /** One more entry, which says what is not known. */
+  readonly record: string
+  readonly snapshot: string
+  readonly resting: boolean
+  /** Ids of calls whose outcome is unknown from now on. */
+  readonly calls: ReadonlyArray<string>
+}
+
+/** Decides what becomes of a scope with a hole: `mendScope` of the host. */
+export type Mend = (path: string, holed: HoledScope) => MendedScope
 
 export interface JournalRepair {
   /** False when nothing was wrong; then nothing was touched. */
   readonly repaired: boolean
   readonly problems: ReadonlyArray<JournalProblem>
   readonly kept: { readonly entries: number; readonly checkpoints: number }
+  /** Rows that were there and are not what was written. */
   readonly movedAside: { readonly entries: number; readonly checkpoints: number }
+  /** Positions of entries that are nowhere, for example `entries 7..9`. */
+  readonly lost: ReadonlyArray<string>
   /** Copy of the file as it was (its WAL beside it with `-wal`); null when nothing was touched. */
   readonly copy: string | null
-  /** NDJSON of all that is no longer in the journal, with the reason; null when nothing was touched. */
+  /** NDJSON of all rows that were damaged, with the reason; null when nothing was touched. */
   readonly aside: string | null
-  /** Scopes whose only checkpoint was damaged and whose earlier entries are gone: they start anew. */
+  /** Scopes that what was lost may have said something of. */
+  readonly holedScopes: ReadonlyArray<string>
+  /** Of these, those of which nothing is left: they start anew. */
   readonly lostScopes: ReadonlyArray<string>
+  /** Calls whose outcome is unknown from now on, by scope: they are never sent again. */
+  readonly unknownCalls: ReadonlyArray<{ readonly scope: string; readonly callId: string }>
 }
 
 /** A repair may take long and sends no heartbeats; if it dies, its lease is taken over at once on this host. */
 const repairLeaseMs = 3_600_000
-const commitEntries = 1_000
 
 /**
- * Repairs the journal in `file`: keeps all before the first bad row, and after it only what a
- * good checkpoint makes whole (entries of a scope whose newest checkpoint comes after the last bad
- * row). The rest, and a copy of the file as it was, go to files beside it. Throws `JournalLocked`
- * while a live writer holds it, `JournalTooNew`, `JournalUnavailable`, and `JournalCorrupt` when
- * not even its list of tables can be read (then the file is left as it is).
+ * Repairs the journal in `file`: keeps every row that is what was written, wherever in the file it
+ * stands, and lets `mend` decide on each scope whose history has a hole. A copy of the file as it was,
+ * and the damaged rows, go to files beside it. Throws `JournalLocked` while a live writer holds it,
+ * `JournalTooNew`, and `JournalUnavailable` when there is no journal.
  *
  * @param nowMs Names the files put aside, epoch ms.
  */
-export const repairJournal = (file: string, nowMs = Date.now()): JournalRepair => {
+export const repairJournal = (file: string, mend: Mend, nowMs = Date.now()): JournalRepair => {
   const path = resolve(file)
-  checkJournal(path)
+  checkUnlessUnreadable(path)
   const old = openDamaged(path)
   let isReplaced = false
   try {
     // Checked again under the lease: what was written meanwhile counts too.
-    const { ok, problems } = checkJournal(path)
-    if (ok) return untouched(old)
+    const { ok, problems } = checkUnlessUnreadable(path)
+    if (ok && old !== null) return untouched(old)
     const stamp = new Date(nowMs).toISOString().replace(/[:.]/g, '-')
     const copy = `${path}.damaged-${stamp}`
     const aside = `${path}.removed-${stamp}.ndjson`
     const fresh = `${path}.repaired-${stamp}`
     copyFileSync(path, copy)
     if (existsSync(`${path}-wal`)) copyFileSync(`${path}-wal`, `${copy}-wal`)
-    const outcome = rebuild(old, fresh, aside)
+    const marks = old === null ? noMarks : marksOf(old)
+    const outcome = rebuild({ copy, fresh, asidePath: aside, path }, marks, mend)
     // Closed with its lease, so that no writer opens the old file in the moment before it is replaced.
-    old.db.close()
+    old?.db.close()
     replaceJournal(path, fresh)
     isReplaced = true
     return { repaired: true, problems, copy, aside, ...outcome }
   } finally {
-    if (!isReplaced && old.db.isOpen) unlock(old)
-    if (old.db.isOpen) old.db.close()
+    if (!isReplaced && old?.db.isOpen) unlock(old)
+    if (old?.db.isOpen) old.db.close()
   }
+}
+
+/** A file that SQLite does not take for one may still be a journal, with its first page damaged. */
+const checkUnlessUnreadable = (path: string): { ok: boolean; problems: ReadonlyArray<JournalProblem> } => {
+  try {
+    return checkJournal(path)
+  } catch (error) {
+    if (!isDamage((error as Error).cause) || !holdsEntries(path)) throw error
+    return { ok: false, problems: [{ row: 'file', problem: messageOf(error) }] }
+  }
+}
+
+const holdsEntries = (path: string): boolean => {
+  for (const { rowid, cells } of pageRows(path)) {
+    const [own, at, scope, record, checksum] = cells
+    if (rowid === null || cells.length !== 5 || own !== null) continue
+    if (entryChecksum(rowid, Number(at), String(scope), String(record)) === checksum) return true
+  }
+  return false
 }
 
 /** Puts a closed, complete journal in the place of `path`, whose lease the caller holds. */
@@ -100,16 +143,32 @@ interface DamagedJournal {
   readonly token: string | undefined
 }
 
-const openDamaged = (path: string): DamagedJournal => {
+/** Null where SQLite cannot open it at all: then no host can write it either. */
+const openDamaged = (path: string): DamagedJournal | null => {
   let db: DatabaseSync | undefined
   try {
     db = new (nodeSqlite(path).DatabaseSync)(path, { timeout: 5_000 })
+    if (readVersion(db, path) < schemaVersion) bringUpToDate(db, path)
     const entries = new EntryReader(db, path)
     const checkpoints = new CheckpointStore(db, path)
     return { path, db, entries, checkpoints, token: lock(db, path) }
   } catch (error) {
     db?.close()
+    if (isDamage(error)) return null
     throw explainOpening(path, error)
+  }
+}
+
+const bringUpToDate = (db: DatabaseSync, path: string): void => {
+  const holder = leaseHolder(db, Date.now())
+  if (holder !== undefined) throw new JournalLocked(path, holder)
+  db.exec('begin immediate')
+  try {
+    migrate(db, path)
+    db.exec('commit')
+  } catch (error) {
+    if (db.isTransaction) db.exec('rollback')
+    throw error
   }
 }
 
@@ -140,25 +199,57 @@ const untouched = ({ db, checkpoints }: DamagedJournal): JournalRepair => {
     movedAside: { entries: 0, checkpoints: 0 },
     copy: null,
     aside: null,
+    lost: [],
+    holedScopes: [],
     lostScopes: [],
+    unknownCalls: [],
   }
 }
 
-type Rebuilt = Pick<JournalRepair, 'kept' | 'movedAside' | 'lostScopes'>
+type Rebuilt = Omit<JournalRepair, 'repaired' | 'problems' | 'copy' | 'aside'>
 
-const rebuild = (old: DamagedJournal, fresh: string, asidePath: string): Rebuilt => {
+const noMarks: OldMarks = { retention: null, forgotten: new Map(), knowsCheckpoints: false }
+
+const marksOf = (old: DamagedJournal): OldMarks => ({
+  retention: otherwise(() => old.entries.retention(), null),
+  forgotten: otherwise(() => old.entries.forgotten(), new Map()),
+  knowsCheckpoints: otherwise(() => old.checkpoints.allRows().length >= 0, false),
+})
+
+interface Places {
+  readonly path: string
+  readonly copy: string
+  readonly fresh: string
+  readonly asidePath: string
+}
+
+const rebuild = ({ path, copy, fresh, asidePath }: Places, marks: OldMarks, mend: Mend): Rebuilt => {
   const aside = openAside(asidePath)
   const writer = new JournalWriter(fresh, { leaseMs: repairLeaseMs, keepEntriesMs: 0, faults: [] })
   try {
-    const checkpoints = keepCheckpoints(old, writer, aside)
-    const entries = keepEntries(old, writer, aside, checkpoints)
-    // What is missing now was moved aside on purpose: from here on only these rows are expected.
-    writer.restoreRetention(Math.max(entries.last, checkpoints.last))
+    const found = writer.salvaged((db) => salvage(copy, db, marks, aside.write))
+    let position = found.last
+    const unknownCalls: Array<{ scope: string; callId: string }> = []
+    for (const holed of found.holed) {
+      const { scope, at, record, snapshot, resting, calls } = mend(path, holed)
+      position += 1
+      writer.append([[{ position, scope, at, record }]])
+      writer.restoreCheckpoint({ scope, position, at, snapshot, resting })
+      for (const callId of calls) unknownCalls.push({ scope, callId })
+    }
+    // What is missing now is known to be: from here on only these rows are expected.
+    writer.restoreRetention(position)
     aside.sync()
     return {
-      kept: { entries: entries.kept, checkpoints: checkpoints.kept },
-      movedAside: { entries: entries.moved, checkpoints: checkpoints.moved },
-      lostScopes: [...checkpoints.lost].sort(),
+      kept: { entries: found.entries, checkpoints: found.checkpoints },
+      movedAside: found.bad,
+      lost: lostNames(found.lost),
+      holedScopes: found.holed.map(({ scope }) => scope).sort(),
+      lostScopes: found.holed
+        .filter(isNothing)
+        .map(({ scope }) => scope)
+        .sort(),
+      unknownCalls,
     }
   } finally {
     writer.close()
@@ -166,108 +257,8 @@ const rebuild = (old: DamagedJournal, fresh: string, asidePath: string): Rebuilt
   }
 }
 
-interface KeptCheckpoints {
-  readonly kept: number
-  readonly moved: number
-  /** Highest position a checkpoint stands for, good or bad. */
-  readonly last: number
-  /** Position of the newest good checkpoint of each scope. */
-  readonly newest: ReadonlyMap<string, number>
-  readonly lost: ReadonlySet<string>
-}
-
-const keepCheckpoints = (old: DamagedJournal, writer: JournalWriter, aside: Aside): KeptCheckpoints => {
-  const newest = new Map<string, number>()
-  const bad = new Map<string, number>()
-  const dropped = otherwise(() => old.entries.retention().through, Number.MAX_SAFE_INTEGER)
-  let kept = 0
-  let moved = 0
-  let last = 0
-  for (const row of otherwise(() => old.checkpoints.allRows(), [])) {
-    last = Math.max(last, row.position)
-    const loaded = load(old.checkpoints, row)
-    if (loaded instanceof Error) {
-      moved++
-      aside.write({ ...row, problem: messageOf(loaded) })
-      bad.set(row.scope, row.position)
-      continue
-    }
-    kept++
-    newest.set(row.scope, row.position)
-    writer.restoreCheckpoint(loaded)
-  }
-  // Entries before the only checkpoint may have been dropped: what is left of the scope starts nowhere.
-  const lost = new Set<string>()
-  for (const [scope, position] of bad) if (!newest.has(scope) && position <= dropped) lost.add(scope)
-  return { kept, moved, last, newest, lost }
-}
-
-const keepEntries = (
-  old: DamagedJournal,
-  writer: JournalWriter,
-  aside: Aside,
-  { newest, lost }: KeptCheckpoints,
-): { kept: number; moved: number; last: number } => {
-  const dropped = otherwise(() => old.entries.retention().through, Number.MAX_SAFE_INTEGER)
-  const [firstBad, lastBad] = damagedRange(old, dropped)
-  let batch: Array<StoredEntry> = []
-  let kept = 0
-  let moved = 0
-  let last = 0
-  const flush = () => {
-    if (batch.length > 0) writer.append([batch])
-    batch = []
-  }
-  for (const scanned of scanEntries(old.db, dropped)) {
-    if (!('entry' in scanned)) {
-      const { from, through, problem, raw = null } = scanned
-      if (Number.isFinite(through)) last = through
-      if (raw !== null) moved++
-      aside.write({ row: rangeName(from, through), problem, raw })
-      continue
-    }
-    const { entry } = scanned
-    last = entry.position
-    const isWhole = entry.position < firstBad || (newest.get(entry.scope) ?? 0) >= lastBad
-    if (isWhole && !lost.has(entry.scope)) {
-      kept++
-      if (batch.push(entry) === commitEntries) flush()
-    } else {
-      moved++
-      aside.write({ ...entry, problem: 'an earlier entry is unreadable' })
-    }
-  }
-  flush()
-  return { kept, moved, last }
-}
-
-/** First and last damaged position; both Infinity when there is none. */
-const damagedRange = (old: DamagedJournal, dropped: number): readonly [first: number, last: number] => {
-  let first = Number.POSITIVE_INFINITY
-  let last = Number.POSITIVE_INFINITY
-  let below = 0
-  for (const scanned of scanEntries(old.db, dropped)) {
-    if ('entry' in scanned) {
-      if (scanned.entry.position <= dropped) below++
-      continue
-    }
-    first = Math.min(first, scanned.from)
-    last = scanned.through
-  }
-  const kept = otherwise(() => old.entries.retention().kept, below)
-  if (below >= kept || first <= dropped) return [first, last]
-  // One that was kept is gone, and nothing says which or whose: only later checkpoints are sure.
-  return [1, Number.isFinite(first) ? last : dropped]
-}
-
-const load = (store: CheckpointStore, row: CheckpointRow): Checkpoint | Error => {
-  try {
-    return store.load(row)
-  } catch (error) {
-    if (error instanceof JournalCorrupt || isDamage(error)) return error as Error
-    throw error
-  }
-}
+const isNothing = ({ checkpoint, entries }: HoledScope): boolean =>
+  checkpoint === null && entries.length === 0
 
 const otherwise = <A>(work: () => A, fallback: A): A => {
   try {

@@ -1,7 +1,7 @@
 /**
  * Retention: entries that a checkpoint stands for are dropped once they are old enough, and older
  * checkpoints with them, always so that every state since then can still be rebuilt: what is left
- * of a scope starts at a checkpoint that is kept.
+ * of a scope starts at a checkpoint that is kept. Entries of a forgotten scope go at once.
  */
 import type { DatabaseSync } from 'node:sqlite'
 import { JournalCorrupt } from './journal.ts'
@@ -16,12 +16,18 @@ export class CompactionRun {
   readonly callers: Array<number> = []
   dropped = 0
   readonly #keepFromMs: number
+  readonly #dropsForgotten: boolean
+  #forgotten: ReadonlyMap<string, number> = new Map()
   #after = 0
   #floors: ReadonlyMap<string, number> | undefined
 
-  /** @param keepFromMs What is younger than this is kept, epoch ms. */
-  constructor(keepFromMs: number) {
+  /**
+   * @param keepFromMs What is younger than this is kept, epoch ms.
+   * @param dropsForgotten Looks for the entries of forgotten scopes among all; else only among those old enough.
+   */
+  constructor(keepFromMs: number, dropsForgotten: boolean) {
     this.#keepFromMs = keepFromMs
+    this.#dropsForgotten = dropsForgotten
   }
 
   /** Does one slice; true when the pass is over. */
@@ -31,17 +37,24 @@ export class CompactionRun {
       return this.#floors.size === 0
     }
     const floors = this.#floors
-    const end = Math.max(...floors.values())
+    let end = 0
+    for (const floor of floors.values()) end = Math.max(end, floor)
     return writer.relaxed((db) => {
-      const first = db
-        .prepare('select position from entries where position > ? order by position limit 1')
-        .get(this.#after) as { position: number } | undefined
-      if (first === undefined || first.position > end) return true
-      const through = Math.min(first.position + slicePositions - 1, end)
-      this.dropped += dropCovered(db, writer.path, first.position, through, floors)
-      this.#after = through
-      return through >= end
+      const isOver = this.#next(db, writer.path, floors, end)
+      if (isOver && this.#dropsForgotten) removeForgotten(db, this.#forgotten)
+      return isOver
     })
+  }
+
+  #next(db: DatabaseSync, path: string, floors: ReadonlyMap<string, number>, end: number): boolean {
+    const first = db
+      .prepare('select position from entries where position > ? order by position limit 1')
+      .get(this.#after) as { position: number } | undefined
+    if (first === undefined || first.position > end) return true
+    const through = Math.min(first.position + slicePositions - 1, end)
+    this.dropped += dropCovered(db, path, first.position, through, floors)
+    this.#after = through
+    return through >= end
   }
 
   /** Up to where each scope's entries may go; drops the checkpoints that only those would need. */
@@ -54,7 +67,15 @@ export class CompactionRun {
         }
       }
     })
-    return new Map(kept.map(({ scope, position }) => [scope, position]))
+    const floors = new Map(kept.map(({ scope, position }) => [scope, position]))
+    this.#forgotten = writer.entries.forgotten()
+    let oldest = 0
+    for (const floor of floors.values()) oldest = Math.max(oldest, floor)
+    for (const [scope, position] of this.#forgotten) {
+      const through = this.#dropsForgotten ? position : Math.min(position, oldest)
+      if (through > (floors.get(scope) ?? 0)) floors.set(scope, through)
+    }
+    return floors
   }
 }
 
@@ -81,6 +102,12 @@ const dropCovered = (
   const left = mark.kept + newlyPassed - dropped
   db.prepare('update retention set through = ?, kept = ?').run(Math.max(mark.through, through), left)
   return dropped
+}
+
+/** Nothing is left of these scopes that would have to be passed over; those forgotten again meanwhile stay. */
+const removeForgotten = (db: DatabaseSync, forgotten: ReadonlyMap<string, number>): void => {
+  const remove = db.prepare('delete from forgotten where scope = ? and position = ?')
+  for (const [scope, position] of forgotten) remove.run(scope, position)
 }
 
 /** A row that is already missing must not pass for one that was dropped. Throws `JournalCorrupt`. */

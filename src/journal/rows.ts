@@ -1,7 +1,7 @@
 /** Entries as rows: checksums, and reading them back slice by slice with every row and gap checked. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
-import { JournalCorrupt, type StoredEntry } from './journal.ts'
+import { JournalCorrupt, type KnownScope, knownScope, type StoredEntry } from './journal.ts'
 import { messageOf } from './opening.ts'
 import type { ReadSlice } from './wire.ts'
 
@@ -10,8 +10,19 @@ export const entryChecksum = (position: number, at: number, scope: string, recor
   return crc32(`${position} ${at} ${scope}\n${record}`)
 }
 
+/** What a scope's newest checkpoint says of itself. */
+interface NewestRow {
+  readonly scope: string
+  readonly position: number
+  readonly at: number
+  readonly resting: 0 | 1
+}
+
 /** Rows looked at in one slice: a slice takes a few ms at most, so it never holds up a commit for longer. */
 const sliceRows = 1_000
+
+/** Positions that are looked through for a text in one slice. */
+const namingPositions = 4_096
 
 /** The row id is a number whatever happens to the rest. */
 export type Row = [position: number, at: unknown, scope: unknown, record: unknown, checksum: unknown]
@@ -35,6 +46,8 @@ export class EntryReader {
   readonly #last: StatementSync
   readonly #covered: StatementSync
   readonly #retention: StatementSync
+  readonly #forgotten: StatementSync
+  readonly #coveredThrough: StatementSync
 
   constructor(db: DatabaseSync, path: string) {
     this.#db = db
@@ -53,6 +66,8 @@ export class EntryReader {
     this.#last = db.prepare('select max(position) as position from entries')
     this.#covered = db.prepare('select max(position) as position from checkpoints')
     this.#retention = db.prepare('select through, kept from retention')
+    this.#forgotten = db.prepare('select scope, position from forgotten')
+    this.#coveredThrough = db.prepare('select through as position from covered')
   }
 
   /** The last position that was ever given out: the newest entry's, even when retention has dropped it. */
@@ -71,18 +86,42 @@ export class EntryReader {
   slice(query: ReadSlice): EntrySlice {
     return inReadTransaction(this.#db, () => {
       const dropped = this.#checkRetention(query.first && query.after === 0)
+      if (query.naming !== undefined) return this.#namingSlice(query, query.naming)
       return query.uncovered === true ? this.#uncoveredSlice(query, dropped) : this.#slice(query, dropped)
+    })
+  }
+
+  /** Up to where each forgotten scope's entries are nobody's history. */
+  forgotten(): ReadonlyMap<string, number> {
+    const rows = this.#forgotten.all() as unknown as Array<{ scope: string; position: number }>
+    return new Map(rows.map(({ scope, position }) => [scope, position]))
+  }
+
+  /** Every scope with a checkpoint or an entry, by name. Looks at every entry. */
+  scopes(checkpoints: { rows(): ReadonlyArray<NewestRow> }): ReadonlyArray<KnownScope> {
+    return inReadTransaction(this.#db, () => {
+      const newest = new Map(checkpoints.rows().map((row) => [row.scope, row]))
+      const named = this.#db
+        .prepare(
+          `select distinct e.scope from entries e left join forgotten f on f.scope = e.scope
+           where f.position is null or e.position > f.position`,
+        )
+        .all() as unknown as Array<{ scope: string }>
+      const names = new Set([...newest.keys(), ...named.map(({ scope }) => scope)])
+      return [...names].sort().map((scope) => knownScope(scope, newest.get(scope)))
     })
   }
 
   #slice({ after, scope, untilAt = Number.POSITIVE_INFINITY }: ReadSlice, dropped: number): EntrySlice {
     const entries: Array<StoredEntry> = []
+    const forgotten = this.forgotten()
     let through = after
     let count = 0
     for (const row of this.#fetch(this.#rows, after)) {
       const entry = this.#checked(row, Math.max(through, dropped))
       through = entry.position
       count++
+      if (entry.position <= (forgotten.get(entry.scope) ?? 0)) continue
       if (entry.at <= untilAt && (scope === undefined || entry.scope === scope)) entries.push(entry)
     }
     const done = count < sliceRows
@@ -90,14 +129,42 @@ export class EntryReader {
     return { entries, through, done }
   }
 
+  /** SQLite itself looks through the records, many positions in a slice; only what it finds is checked. */
+  #namingSlice(query: ReadSlice, { text, through }: { text: string; through: number }): EntrySlice {
+    const { after, scope, untilAt = Number.POSITIVE_INFINITY } = query
+    const end = Math.min(after + namingPositions, through)
+    const forgotten = this.forgotten()
+    const rows = this.#db.prepare(
+      `select position, at, scope, record, checksum from entries
+       where position > ? and position <= ? and instr(record, ?) > 0 order by position`,
+    )
+    rows.setReturnArrays(true)
+    const entries = (rows.all(after, end, text) as unknown as ReadonlyArray<Row>)
+      .map((row) => this.#checked(row, Number.MAX_SAFE_INTEGER))
+      .filter(
+        (entry) =>
+          entry.position > (forgotten.get(entry.scope) ?? 0) &&
+          entry.at <= untilAt &&
+          (scope === undefined || entry.scope === scope),
+      )
+    return { entries, through: end, done: end >= through }
+  }
+
   /** Positions skip where a checkpoint stands for an entry, so that none is missing is found by counting. */
   #uncoveredSlice(query: ReadSlice, dropped: number): EntrySlice {
-    const { after, first, scope, untilAt = Number.POSITIVE_INFINITY } = query
+    const { first, scope, untilAt = Number.POSITIVE_INFINITY } = query
+    const after = Math.max(query.after, positionOf(this.#coveredThrough))
     if (first) this.#checkCount(Math.max(after, dropped))
     const rows = this.#fetch(this.#uncovered, after)
+    const forgotten = this.forgotten()
     const entries = rows
       .map((row) => this.#checked(row, Number.MAX_SAFE_INTEGER))
-      .filter((entry) => entry.at <= untilAt && (scope === undefined || entry.scope === scope))
+      .filter(
+        (entry) =>
+          entry.position > (forgotten.get(entry.scope) ?? 0) &&
+          entry.at <= untilAt &&
+          (scope === undefined || entry.scope === scope),
+      )
     const done = rows.length < sliceRows
     if (done) this.#checkEnd(Math.max(positionOf(this.#last), dropped))
     return { entries, through: rows.at(-1)?.[0] ?? after, done }

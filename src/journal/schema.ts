@@ -58,6 +58,29 @@ export const migrations: ReadonlyArray<Migration> = [
       ) strict;
     `,
   },
+  {
+    version: 2,
+    why: 'scopes rest, are forgotten, and are found by name; whose lease it is in a container',
+    sql: `
+      -- 1: nothing in the scope waits, runs or is due, so that a host need not load it to begin.
+      alter table checkpoints add column resting integer not null default 0;
+      create index checkpoints_by_position on checkpoints (position);
+      create index checkpoints_awake on checkpoints (scope, position) where resting = 0;
+      -- Nothing up to 'position' of the scope is its history any more; retention removes the rows.
+      create table forgotten (
+        scope text not null primary key,
+        position integer not null
+      ) strict, without rowid;
+      -- Every entry up to 'through' has a checkpoint of its scope that stands for it.
+      create table covered (
+        id integer primary key check (id = 1),
+        through integer not null
+      ) strict;
+      insert into covered values (1, 0);
+      alter table lease add column boot text not null default '';
+      alter table lease add column namespace text not null default '';
+    `,
+  },
 ]
 
 /** The version this release writes, and the newest it reads. */

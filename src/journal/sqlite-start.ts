@@ -12,6 +12,11 @@ export interface SqliteJournalOptions {
    * back `replay` and `explain` reach. Entries without a checkpoint are always kept. Default 24 h.
    */
   readonly keepEntriesMs?: number
+  /**
+   * Size, bytes, above which the oldest of these go sooner, at least 1 MiB: what the file's pages in use may
+   * take. Entries without a checkpoint are kept all the same. Default: no bound.
+   */
+  readonly keepBytes?: number
   /** How often retention runs by itself, ms; 0 for never. Default 60,000. */
   readonly compactEveryMs?: number
   /**
@@ -33,6 +38,7 @@ export const startWorker = async (
     writer: {
       leaseMs: atLeast('leaseMs', options.leaseMs ?? 15_000, 100),
       keepEntriesMs: atLeast('keepEntriesMs', options.keepEntriesMs ?? 24 * 3_600_000, 0),
+      keepBytes: atLeast('keepBytes', options.keepBytes ?? Number.MAX_SAFE_INTEGER, 1024 * 1024),
       faults: options.faults ?? [],
     },
     compactEveryMs: atLeast('compactEveryMs', options.compactEveryMs ?? 60_000, 0),

@@ -24,6 +24,9 @@ const lullMs = 20
 /** and at this size even under load: a bigger WAL makes each move, and each recovery, longer. */
 const walBusyBytes = 8 * 1024 * 1024
 
+/** Entries of forgotten scopes stand among all others: looking for them means looking at every entry. */
+const dropForgottenEveryMs = 3_600_000
+
 class JournalThread {
   readonly #port: MessagePort
   readonly #start: WorkerStart
@@ -32,6 +35,8 @@ class JournalThread {
   #lull: NodeJS.Timeout | undefined
   readonly #timers: Array<NodeJS.Timeout> = []
   #compaction: CompactionRun | undefined
+  #forgottenDroppedMs = Date.now()
+  #keepShare = 1
 
   constructor(port: MessagePort, start: WorkerStart) {
     this.#port = port
@@ -71,9 +76,17 @@ class JournalThread {
   #serve(request: Exclude<Request, { kind: 'append' }>): undefined {
     switch (request.kind) {
       case 'checkpoint':
-        return this.#putCheckpoint(request)
+        return this.#change(request.id, 'checkpoint', () => this.#writer.putCheckpoint(request.part))
       case 'checkpoints':
-        return this.#answer(request.id, 'read', () => this.#writer.checkpoints.newest(request.untilAt))
+        return this.#answer(request.id, 'read', () => this.#writer.checkpoints.newest(request.query))
+      case 'forget':
+        return this.#change(request.id, 'forget', () => this.#writer.forget(request.scope, request.through))
+      case 'covered':
+        return this.#change(request.id, 'covered', () => this.#writer.cover(request.through))
+      case 'usage':
+        return this.#answer(request.id, 'read', () => this.#writer.usage())
+      case 'scopes':
+        return this.#answer(request.id, 'read', () => this.#writer.entries.scopes(this.#writer.checkpoints))
       case 'read':
         return this.#answer(request.id, 'read', () => {
           const { entries, through, done } = this.#writer.entries.slice(request.slice)
@@ -86,23 +99,42 @@ class JournalThread {
     }
   }
 
-  /** A checkpoint that cannot be written fails the journal as an entry would. */
-  #putCheckpoint({ id, part }: Extract<Request, { kind: 'checkpoint' }>): undefined {
-    const isDurable = this.#guarded('checkpoint', () => {
-      this.#writer.putCheckpoint(part)
+  /** What cannot be written fails the journal as an entry would. */
+  #change(id: number, operation: string, work: () => void): undefined {
+    const isDone = this.#guarded(operation, () => {
+      work()
       return true
     })
-    this.#answer(id, 'checkpoint', () => {
-      if (isDurable === undefined) throw new Error('the journal has failed')
+    this.#answer(id, operation, () => {
+      if (isDone === undefined) throw new Error('the journal has failed')
       return null
     })
   }
 
   #compact(id?: number): undefined {
     const isNew = this.#compaction === undefined
-    this.#compaction ??= new CompactionRun(Date.now() - this.#start.writer.keepEntriesMs)
+    this.#compaction ??= this.#newCompaction(id !== undefined)
     if (id !== undefined) this.#compaction.callers.push(id)
     if (isNew) this.#compactSlice(this.#compaction)
+  }
+
+  #newCompaction(isAskedFor: boolean): CompactionRun {
+    const nowMs = Date.now()
+    const dropsForgotten = isAskedFor || nowMs - this.#forgottenDroppedMs >= dropForgottenEveryMs
+    if (dropsForgotten) this.#forgottenDroppedMs = nowMs
+    return new CompactionRun(nowMs - this.#keepMs(), dropsForgotten)
+  }
+
+  /** Shorter than asked for while the file is larger than it may be: what is oldest goes. */
+  #keepMs(): number {
+    const { keepEntriesMs, keepBytes = Number.MAX_SAFE_INTEGER } = this.#start.writer
+    const usedBytes = this.#writer.usedBytes()
+    if (usedBytes <= keepBytes) {
+      this.#keepShare = Math.min(1, this.#keepShare * 1.5)
+      return keepEntriesMs * this.#keepShare
+    }
+    this.#keepShare *= 0.9 * (keepBytes / usedBytes)
+    return keepEntriesMs * this.#keepShare
   }
 
   /** One slice for each turn of the loop: batches that arrived meanwhile are committed in between. */

@@ -12,9 +12,12 @@ import {
   type JournalEntry,
   JournalFailure,
   type JournalListener,
+  type JournalUsage,
+  type KnownScope,
   type ReadQuery,
   type StoredEntry,
 } from './journal.ts'
+import { type OpenTables, openTables } from './reader.ts'
 import { type SqliteJournalOptions, startWorker } from './sqlite-start.ts'
 import {
   type Answer,
@@ -83,6 +86,8 @@ class WorkerJournal implements SqliteJournal {
   #isReferenced = true
   #isEnding = false
   #hasExited = false
+  /** For `recall`; opened when it is first needed. */
+  #tables: OpenTables | undefined
 
   constructor(path: string, worker: Worker, last: number) {
     this.#path = path
@@ -126,9 +131,33 @@ class WorkerJournal implements SqliteJournal {
   }
 
   readonly checkpoints = async (query: CheckpointQuery = {}): Promise<ReadonlyArray<Checkpoint>> => {
-    const untilAt = query.untilAt ?? Number.MAX_VALUE
-    return (await this.#request((id) => ({ kind: 'checkpoints', id, untilAt }))) as ReadonlyArray<Checkpoint>
+    return (await this.#request((id) => ({ kind: 'checkpoints', id, query }))) as ReadonlyArray<Checkpoint>
   }
+
+  readonly recall = (scope: string): Checkpoint | null => {
+    // Read here, not in the thread: whoever asks for a scope gets it at once.
+    this.#tables ??= openTables(this.#path)
+    const { checkpoints } = this.#tables
+    const newest = checkpoints.newestRow(scope)
+    return newest === undefined ? null : checkpoints.load(newest)
+  }
+
+  readonly forget = async (scope: string): Promise<void> => {
+    if (this.#failure !== undefined || this.#closed !== undefined) throw this.#ended('forget')
+    const through = this.#last
+    await this.#durableThrough(through)
+    await this.#request((id) => ({ kind: 'forget', id, scope, through }))
+  }
+
+  readonly covered = async (through: number): Promise<void> => {
+    await this.#request((id) => ({ kind: 'covered', id, through }))
+  }
+
+  readonly usage = async (): Promise<JournalUsage> =>
+    (await this.#request((id) => ({ kind: 'usage', id }))) as JournalUsage
+
+  readonly scopes = async (): Promise<ReadonlyArray<KnownScope>> =>
+    (await this.#request((id) => ({ kind: 'scopes', id }))) as ReadonlyArray<KnownScope>
 
   readonly read = (query: ReadQuery = {}): AsyncIterable<ReadonlyArray<StoredEntry>> => this.#read(query)
 
@@ -167,6 +196,9 @@ class WorkerJournal implements SqliteJournal {
     this.#holdProcess()
     try {
       if (this.#failure === undefined) await this.#durableThrough(this.#last).catch(() => {})
+      // Before the writer, which removes the WAL when it is the last.
+      this.#tables?.db.close()
+      this.#tables = undefined
       // Also after a failure: the worker gives the lease back if it still can.
       await this.#request((id) => ({ kind: 'close', id }))
     } catch {

@@ -179,16 +179,17 @@ class Import {
 
   #takeCheckpoint(value: unknown): void {
     if (!isObject(value)) throw this.#error('checkpoint must be an object')
-    const { scope, position, at, snapshot } = value
+    const { scope, position, at, snapshot, resting = false } = value
     if (
       typeof scope !== 'string' ||
       !isPosition(position) ||
       !Number.isFinite(at) ||
-      typeof snapshot !== 'string'
+      typeof snapshot !== 'string' ||
+      typeof resting !== 'boolean'
     ) {
       throw this.#error('checkpoint must have scope, position, at, snapshot')
     }
-    this.#writer.restoreCheckpoint({ scope, position, at: at as number, snapshot })
+    this.#writer.restoreCheckpoint({ scope, position, at: at as number, snapshot, resting })
     this.#covered = Math.max(this.#covered, position)
     this.checkpoints++
   }

@@ -5,11 +5,14 @@
  */
 import {
   type Checkpoint,
+  type CheckpointQuery,
   JournalCorrupt,
   JournalFailure,
   JournalLocked,
   JournalTooNew,
   JournalUnavailable,
+  type JournalUsage,
+  type KnownScope,
   type LeaseHolder,
   type StoredEntry,
 } from './journal.ts'
@@ -71,6 +74,7 @@ export interface ReadSlice {
   readonly scope?: string
   readonly untilAt?: number
   readonly uncovered?: boolean
+  readonly naming?: { readonly text: string; readonly through: number }
 }
 
 export interface ReadAnswer {
@@ -88,14 +92,17 @@ export interface CheckpointPart {
   readonly part: number
   readonly text: string
   /** Present on the last part, which makes the checkpoint complete. */
-  readonly complete?: { readonly at: number; readonly parts: number }
+  readonly complete?: { readonly at: number; readonly parts: number; readonly resting: boolean }
 }
 
 /** Caller to worker. `id` joins a request to its answer. */
 export type Request =
   | { readonly kind: 'append'; readonly entries: PackedEntries }
   | { readonly kind: 'checkpoint'; readonly id: number; readonly part: CheckpointPart }
-  | { readonly kind: 'checkpoints'; readonly id: number; readonly untilAt: number }
+  | { readonly kind: 'checkpoints'; readonly id: number; readonly query: CheckpointQuery }
+  | { readonly kind: 'forget'; readonly id: number; readonly scope: string; readonly through: number }
+  | { readonly kind: 'covered'; readonly id: number; readonly through: number }
+  | { readonly kind: 'scopes' | 'usage'; readonly id: number }
   | { readonly kind: 'read'; readonly id: number; readonly slice: ReadSlice }
   | { readonly kind: 'compact'; readonly id: number }
   | { readonly kind: 'close'; readonly id: number }
@@ -108,7 +115,13 @@ export type Reply =
   | { readonly kind: 'refused'; readonly id: number; readonly error: WireError }
   | { readonly kind: 'failed'; readonly error: WireError }
 
-export type Answer = ReadAnswer | ReadonlyArray<Checkpoint> | CompactionResult | null
+export type Answer =
+  | ReadAnswer
+  | ReadonlyArray<Checkpoint>
+  | ReadonlyArray<KnownScope>
+  | JournalUsage
+  | CompactionResult
+  | null
 
 export interface CompactionResult {
   /** Entries that were dropped. */

@@ -2,11 +2,18 @@
  * The journal's database as its one writer sees it: synchronous, on whatever thread opens it
  * (the worker's). Every write is a transaction that first checks that the lease still holds.
  */
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, openSync, statSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { CheckpointStore, checkpointParts } from './checkpoints.ts'
 import { type Fault, failsSync, meetFault } from './faults.ts'
-import { type Checkpoint, JournalFailure, JournalLocked, type StoredEntry } from './journal.ts'
+import {
+  type Checkpoint,
+  JournalFailure,
+  JournalLocked,
+  JournalUnavailable,
+  type JournalUsage,
+  type StoredEntry,
+} from './journal.ts'
 import { leaseHolder, releaseLease, renewLease, takeLease } from './lease.ts'
 import { EntryReader, entryChecksum } from './rows.ts'
 import { migrate, readVersion } from './schema.ts'
@@ -18,6 +25,8 @@ export interface WriterOptions {
   readonly leaseMs: number
   /** Entries and checkpoints younger than this are kept even when a newer checkpoint stands for them, ms. */
   readonly keepEntriesMs: number
+  /** Bytes in use above which the oldest of them go sooner. */
+  readonly keepBytes?: number
   readonly faults: ReadonlyArray<Fault>
 }
 
@@ -39,12 +48,14 @@ export class JournalWriter {
   readonly #lease: StatementSync
   #commits = 0
   #walBytes = 0
+  #walPinned = false
 
   /** Opens, migrates and locks. Throws `JournalLocked`, `JournalTooNew`, `JournalUnavailable`, or what SQLite says. */
   constructor(path: string, options: WriterOptions) {
     this.path = path
     this.#options = options
     createPrivately(path)
+    refuseOtherNames(path)
     const db = new DatabaseSync(path, { timeout: busyTimeoutMs })
     this.#db = db
     try {
@@ -54,6 +65,8 @@ export class JournalWriter {
       this.#refuseWhenHeld()
       // Only this connection checkpoints the WAL, and only when it says so: never inside a commit.
       db.exec('pragma journal_mode = wal; pragma synchronous = full; pragma wal_autocheckpoint = 0')
+      // After a reader had pinned it the file is cut down again; SQLite alone never shrinks it.
+      db.exec(`pragma journal_size_limit = ${walLimitBytes}`)
       this.#token = this.#transact(() => this.#claim())
       this.#insert = db.prepare('insert into entries values (?, ?, ?, ?, ?)')
       this.#begin = db.prepare('begin immediate')
@@ -113,6 +126,26 @@ export class JournalWriter {
     this.#grewBy(part.text.length)
   }
 
+  /** None of the scope's entries up to `through`, and none of its checkpoints, is history any more. Durable when it returns. */
+  forget(scope: string, through: number): void {
+    this.#transact(() => {
+      this.#checkLease()
+      this.checkpoints.dropAll(scope, through)
+      this.#db.prepare('insert or replace into forgotten values (?, ?)').run(scope, through)
+    })
+    this.#grewBy(scope.length)
+  }
+
+  /** Checkpoints stand for every entry up to `through`. */
+  cover(through: number): void {
+    this.relaxed((db) => db.prepare('update covered set through = max(through, ?)').run(through))
+  }
+
+  /** Lets `copy` fill an empty journal from a damaged one. */
+  salvaged<A>(copy: (db: DatabaseSync) => A): A {
+    return copy(this.#db)
+  }
+
   /** Stores a whole checkpoint of another journal; none is thinned out. */
   restoreCheckpoint(checkpoint: Checkpoint): void {
     this.#transact(() => {
@@ -157,8 +190,42 @@ export class JournalWriter {
 
   /** Moves the WAL's content into the main file. Takes as long as the disk takes. */
   moveWal(): void {
-    this.#db.exec('pragma wal_checkpoint(passive)')
+    const [answer] = this.#db.prepare('pragma wal_checkpoint(passive)').all() as unknown as Array<{
+      busy: number
+      log: number
+      checkpointed: number
+    }>
+    const left = Math.max(0, (answer?.log ?? 0) - (answer?.checkpointed ?? 0))
+    // A reader still needs what is left; the next move is tried when as much again has come.
+    this.#walPinned = left > 0 || answer?.busy === 1
     this.#walBytes = 0
+  }
+
+  /** Bytes of pages in use, without those that are free for reuse. */
+  usedBytes(): number {
+    const { used } = this.#db
+      .prepare(
+        `select (pages.page_count - free.freelist_count) * size.page_size as used
+         from pragma_page_count pages, pragma_freelist_count free, pragma_page_size size`,
+      )
+      .get() as { used: number }
+    return used
+  }
+
+  usage(): JournalUsage {
+    const { n, oldest } = this.#db
+      .prepare(
+        'select count(*) as n, (select at from entries order by position limit 1) as oldest from entries',
+      )
+      .get() as { n: number; oldest: number | null }
+    const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
+    return {
+      bytes: sizeOf(this.path),
+      walBytes: sizeOf(`${this.path}-wal`),
+      walPinned: this.#walPinned,
+      entries: n,
+      oldestAt: oldest,
+    }
   }
 
   /** Gives the lease back, unless the file is about to be replaced, and closes the file. */
@@ -209,7 +276,22 @@ export class JournalWriter {
 }
 
 const pageBytes = 4_096
+/** Size of the WAL file that is left once its content was moved. */
+const walLimitBytes = 16 * 1024 * 1024
 const rowOverheadBytes = 24
+
+/** Two names of one file have a WAL each: whoever writes under the other name is not seen, nor what it wrote. */
+const refuseOtherNames = (path: string): void => {
+  const found = statSync(path)
+  if (found.isFile() && found.nlink > 1) {
+    const { nlink, dev, ino } = found
+    throw new JournalUnavailable(
+      path,
+      `has ${nlink} names (hard links to inode ${ino} of device ${dev})`,
+      "a journal is written under one name only: remove the others ('find / -samefile' lists them)",
+    )
+  }
+}
 
 /** SQLite gives the WAL and its index the mode of the main file, so only that one must be made private. */
 const createPrivately = (path: string): void => {

@@ -2,7 +2,7 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { hostSource, makeInspector } from '../../inspector/server.ts'
-import { parseConfig } from '../../src/gateway/config.ts'
+import { parseConfig } from '../../src/gateway/config/config.ts'
 import { type Gateway, startGateway } from '../../src/gateway/gateway.ts'
 import { type LaneHost, openHost } from '../../src/host/host.ts'
 import { type BuiltPage, buildPage, openBrowser, screenshot, watch } from './browser.ts'

@@ -62,13 +62,17 @@ describe('serve', () => {
     expect([checked.code, checked.out]).toEqual([0, expect.stringMatching(/good entries of 1 scope/)])
   })
 
-  it('refuses a journal that another process writes, in one line', async () => {
+  it('waits for a journal that another process writes, says so in one line, and takes it over', async () => {
     const at = folder()
     const first = new Program(['serve', '--port', '0', '--journal', 'own.db'], at)
     await first.says(curlLine)
-    const { code, out, err } = await run(['serve', '--port', '0', '--journal', 'own.db'], at)
-    expect([code, out]).toEqual([1, ''])
-    expect(err).toMatch(/^rightofway: journal .*own\.db is in use by process \d+ on .*\n$/)
+    const second = new Program(['serve', '--port', '0', '--journal', 'own.db'], at)
+    await new Promise<void>((resolve) => second.child.stderr?.once('data', () => resolve()))
+    first.child.kill('SIGTERM')
+    await second.says(curlLine)
+    second.child.kill('SIGTERM')
+    const { err } = await second.finished
+    expect(err).toMatch(/^rightofway waits: journal .*own\.db is in use by process \d+ on .*\n$/)
     expect(err.trim().split('\n').length).toBe(1)
   })
 

@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { kernelOf } from '../../src/host/internal.ts'
+import { mendScope } from '../../src/host/mend.ts'
 import { LaneHost, type LaneScope, ManualClock, openHost, type Permit } from '../../src/index.ts'
 import type { Fault } from '../../src/journal/faults.ts'
 import { repairJournal } from '../../src/journal/repair.ts'
@@ -143,7 +144,7 @@ describe('history that cannot be read', () => {
     ],
     ['a missing row', 'delete from entries where position = 3', 3],
   ])(
-    '(%s) keeps the host closed and names it; repaired, it opens with all before',
+    '(%s) keeps the host closed and names it; repaired, it opens with every other row',
     async (_, statement, row) => {
       const path = await used()
       alter(path, statement)
@@ -152,8 +153,8 @@ describe('history that cannot be read', () => {
         row: `entries ${row}`,
         message: expect.stringContaining("see 'rightofway journal check'"),
       })
-      const { repaired, kept } = repairJournal(path)
-      expect([repaired, kept.entries]).toEqual([true, row - 1])
+      const { repaired, kept } = repairJournal(path, mendScope)
+      expect([repaired, kept.entries]).toEqual([true, 5])
       await using host = await openHost({ journal: path })
       expect(host.status().map(({ scope }) => scope)).toEqual(['anthropic/k1/m'])
     },
@@ -190,22 +191,36 @@ describe('history that cannot be read', () => {
     expect(host.status().map(({ scope }) => scope)).toEqual(['anthropic/k1/m'])
   })
 
-  it('is refused when it was decided otherwise than this version does', async () => {
+  /** The scope of that history refuses its calls and says why; another one of the same host runs. */
+  const failsAlone = async (path: string, why: object): Promise<void> => {
+    await using host = await openHost({ journal: path })
+    const failed = await host
+      .scope(key)
+      .run({ id: 'x' }, async () => 'sent')
+      .catch((error: unknown) => error)
+    expect(failed).toMatchObject({ _tag: 'ScopeFailed', scope: 'anthropic/k1/m', cause: why })
+    expect(kernelOf(host).failures.get('anthropic/k1/m')).toMatchObject(why)
+    await expect(host.scope('another').run({}, async () => 'sent')).resolves.toBe('sent')
+  }
+
+  it('fails its scope alone when it was decided otherwise than this version does, also the next time', async () => {
     const path = await used()
     rewrite(path, (record) => record.replace(/"decisions":.*/, '"decisions":[{"callId":"a"}]}'))
-    await expect(openHost({ journal: path })).rejects.toMatchObject({ _tag: 'ReplayDiverged', position: 2 })
+    await failsAlone(path, { _tag: 'ReplayDiverged', position: 2 })
+    await failsAlone(path, { _tag: 'ReplayDiverged', position: 2 })
+    await using host = await openHost({ journal: path })
+    expect(await kernelOf(host).forget('anthropic/k1/m')).toBe(true)
+    await expect(host.scope(key).run({ id: 'x' }, async () => 'sent')).resolves.toBe('sent')
   })
 
   it.each([
     '{"event":"nonsense"}',
     '{"event":{"type":7},"decisions":[]}',
     '{"event":{"type":"x"},"decisions":7}',
-  ])('is refused when a record is not what this version writes: %s', async (record) => {
+  ])('fails its scope alone when a record is not what this version writes: %s', async (record) => {
     const path = await used()
     rewrite(path, () => record)
-    await expect(openHost({ journal: path })).rejects.toThrow(
-      'row entries 2 is unreadable: not an event with its decisions',
-    )
+    await failsAlone(path, { _tag: 'JournalCorrupt', problem: 'not an event with its decisions' })
   })
 
   it('is refused when a newer version wrote it', async () => {
@@ -283,7 +298,7 @@ describe('a clock that jumps', () => {
     const second = new LaneHost(await Kernel.open({ journal, journalPath: 'memory', clock }))
     expect(kernelOf(second).clock.now()).toBeGreaterThanOrEqual(1_000_000)
     clock.advance(500)
-    const permit = await second.scope('later').admit({ id: 'x', deadlineAt: 1_000_000 + 600 })
+    const permit = await second.scope('later').admit({ id: 'x', deadlineAt: clock.now() + 100 })
     clock.advance(200)
     await settle()
     expect(permit.signal.aborted).toBe(true)

@@ -43,7 +43,11 @@ export const priorityClasses = asShown([
     priority,
     'goes to a server that sorts by it, only when tagged',
   ],
-  ['the rank goes into the body as `priority`', 'gateway/body-priority.test.ts', 'the rank goes into %s'],
+  [
+    'the rank goes into the body as `priority`',
+    'gateway/calls/body-priority.test.ts',
+    'the rank goes into %s',
+  ],
   ['the header is absent when untagged', headers, 'leaves the header out when untagged'],
   ['the name of the header is case-insensitive', headers, 'reads a header that is %s'],
   ['beat: trims and ignores case', priority, 'reads %j as %s, unknown %s'],
@@ -444,7 +448,7 @@ export const engineQos = asShown([
   ],
   [
     'a refusal through the gateway',
-    'gateway/shed.test.ts',
+    'gateway/calls/shed.test.ts',
     'is a 429 with retry-after, and BUSY in the body where SDKs look for it',
   ],
   [

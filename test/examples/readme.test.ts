@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, it } from 'vitest'
 import { startEmulator } from '../../src/emulator/index.ts'
-import { parseConfig } from '../../src/gateway/config.ts'
+import { parseConfig } from '../../src/gateway/config/config.ts'
 import { quickstart } from './quickstart.ts'
 
 const root = join(import.meta.dirname, '../..')

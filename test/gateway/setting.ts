@@ -4,9 +4,9 @@ import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 import type { PolicyInput } from '../../machines/index.ts'
 import type { Clock } from '../../src/clock.ts'
-import { parseConfig } from '../../src/gateway/config.ts'
+import { parseConfig } from '../../src/gateway/config/config.ts'
 import { type Gateway, startGateway } from '../../src/gateway/gateway.ts'
-import type { Transport } from '../../src/gateway/transport.ts'
+import type { Transport } from '../../src/gateway/passage/transport.ts'
 import { type LaneHost, openHost } from '../../src/host/host.ts'
 import type { ScopeStatus } from '../../src/index.ts'
 
@@ -90,6 +90,8 @@ export interface SettingOptions {
   readonly bodyLimitBytes?: number
   readonly heldBodiesLimitBytes?: number
   readonly scopesLimit?: number
+  readonly writeStallMs?: number
+  readonly interimAnswersMs?: number
   readonly transport?: Transport
 }
 
@@ -106,6 +108,8 @@ export const startSetting = async (options: SettingOptions = {}): Promise<Settin
     ...(options.heldBodiesLimitBytes === undefined
       ? {}
       : { heldBodiesLimitBytes: options.heldBodiesLimitBytes }),
+    ...(options.writeStallMs === undefined ? {} : { writeStallMs: options.writeStallMs }),
+    ...(options.interimAnswersMs === undefined ? {} : { interimAnswersMs: options.interimAnswersMs }),
     ...(options.scopesLimit === undefined ? {} : { scopesLimit: options.scopesLimit }),
     ...(upstream === undefined
       ? {}

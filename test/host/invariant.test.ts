@@ -32,8 +32,8 @@ it('a scope that breaks one fails every call with it, and the other scopes run o
 })
 
 it.each<[string, Usage, string]>([
-  ['no number', { inputTokens: Number.NaN, outputTokens: null }, 'event.usage.inputTokens'],
-  ['below 0', { inputTokens: null, outputTokens: -1 }, 'event.usage.outputTokens'],
+  ['no number', { inputTokens: Number.NaN, outputTokens: null }, 'settlement.usage.inputTokens'],
+  ['below 0', { inputTokens: null, outputTokens: -1 }, 'settlement.usage.outputTokens'],
 ])(
   'a usage that is %s is refused to its holder; the permit stays, and is settled after all',
   async (_, usage, field) => {
@@ -50,7 +50,7 @@ it.each<[string, Usage, string]>([
   },
 )
 
-it('headers that show no number are refused, and decide nothing a second time', async () => {
+it('headers that show no number are corrected and counted, and decide nothing a second time', async () => {
   await using host = await openHost()
   const scope = host.scope('worker-pool', { capacity: 1 })
   const seen: string[] = []
@@ -62,7 +62,10 @@ it('headers that show no number are refused, and decide nothing a second time', 
     remaining: 1,
     resetAtMs: null,
   } as const
-  expect(() => scope.learn([reading])).toThrow('event.limits.0.limit')
-  expect([seen, scope.status.primary.inFlight]).toEqual([[], 1])
+  scope.learn([reading])
+  scope.learn([{ ...reading, dimension: 'none' as never }])
+  await expect.poll(() => seen).toEqual(['provider.evidence'])
+  expect(kernelOf(host).runners.get('worker-pool')!.correctedValues).toBe(2)
+  expect(scope.status.primary.inFlight).toBe(1)
   permit.settle({ outcome: 'completed' })
 })

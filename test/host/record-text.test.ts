@@ -54,6 +54,7 @@ const settled: Required<Extract<ScopeEvent, { type: 'call.settled' }>> = {
     facts: { limit: 1 },
   },
   owner: 'sends',
+  cause: 'never-sent',
   late: true,
   at: 1_700_000_000_000,
 }

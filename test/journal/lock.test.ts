@@ -1,8 +1,10 @@
 /** One writer at a time, across processes, and none locked out for ever. */
+
 import { spawnSync } from 'node:child_process'
 import { hostname } from 'node:os'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it } from 'vitest'
+import { mendScope } from '../../src/host/mend.ts'
 import { JournalLocked } from '../../src/journal/journal.ts'
 import { openSqliteReader } from '../../src/journal/reader.ts'
 import { repairJournal } from '../../src/journal/repair.ts'
@@ -46,7 +48,7 @@ describe('the lease', () => {
     expect(String(refused)).toContain(`is in use by process ${pid} on ${hostname()}`)
     const second = startWriter(path, 'idle')
     expect((await second.hears(({ refused }) => refused !== undefined)).refused).toContain(`process ${pid}`)
-    expect(() => repairJournal(path)).toThrow(JournalLocked)
+    expect(() => repairJournal(path, mendScope)).toThrow(JournalLocked)
   })
 
   it('refuses a second journal in the same process', async () => {

@@ -1,12 +1,15 @@
 /** Check, repair, export, import: what a person does with a journal that is damaged or must move. */
+
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it } from 'vitest'
+import { mendScope } from '../../src/host/mend.ts'
 import { checkJournal } from '../../src/journal/check.ts'
 import { JournalCorrupt, JournalLocked, JournalUnavailable } from '../../src/journal/journal.ts'
 import { openSqliteReader } from '../../src/journal/reader.ts'
 import { repairJournal } from '../../src/journal/repair.ts'
+import { schemaVersion } from '../../src/journal/schema.ts'
 import { openSqliteJournal } from '../../src/journal/sqlite.ts'
 import { exportJournal, importJournal, JournalImportError } from '../../src/journal/transfer.ts'
 import { entry, fill, listen, readAll, temporaryPath } from './fixture.ts'
@@ -57,13 +60,14 @@ describe('a whole journal', () => {
     const found = checkJournal(path)
     expect(found).toEqual({
       ok: true,
-      schemaVersion: 1,
+      schemaVersion,
       entries: 3_000,
       scopes: ['a', 'b', 'c'],
       problems: [],
+      notes: [],
     })
     const bytes = readFileSync(path)
-    expect(repairJournal(path)).toMatchObject({
+    expect(repairJournal(path, mendScope)).toMatchObject({
       repaired: false,
       kept: { entries: 3_000, checkpoints: 1 },
       copy: null,
@@ -124,25 +128,26 @@ describe.each(damages)('%s', (_, statement, row, problem) => {
     await journal.close()
   })
 
-  it('is repaired: all before it is kept, the rest and the original are put aside', async () => {
+  it('is repaired: every good row is kept, what was damaged and the original are put aside', async () => {
     const path = await madeJournal([['a', 1_000]])
     sql(path, statement)
     const original = readFileSync(path)
-    const { repaired, kept, movedAside, copy, aside } = repairJournal(path)
+    const { repaired, kept, movedAside, copy, aside, lost, holedScopes } = repairJournal(path, mendScope)
     expect(repaired).toBe(true)
-    expect(kept).toEqual({ entries: 1_499, checkpoints: 1 })
-    expect(movedAside.entries).toBe(problem === 'it is missing' ? 1_500 : 1_501)
+    expect(kept).toEqual({ entries: 2_999, checkpoints: 1 })
+    const isGone = problem === 'it is missing'
+    expect(movedAside.entries).toBe(isGone ? 0 : 1)
+    expect(lost).toEqual(['entries 1500'])
+    expect(holedScopes).toEqual(['a', 'b', 'c'])
     expect(readFileSync(copy!).equals(original)).toBe(true)
     const lines = readFileSync(aside!, 'utf8').trim().split('\n')
-    expect(JSON.parse(lines[0]!)).toMatchObject({ row, problem })
-    expect(JSON.parse(lines[1]!)).toMatchObject({ position: 1_501, ...entry(1_501, 'a') })
+    if (!isGone) expect(JSON.parse(lines[0]!)).toMatchObject({ row, problem })
     expect(statSync(aside!).mode & 0o777).toBe(0o600)
     expect(statSync(path).mode & 0o777).toBe(0o600)
     expect(checkJournal(path).problems).toEqual([])
-    expect(await positions(path)).toEqual(range(1, 1_499))
+    expect(await positions(path)).toEqual([...range(1, 1_499), ...range(1_501, 3_003)])
     const journal = await openSqliteJournal(path)
-    expect(journal.append(entry(1))).toBe(3_001)
-    expect(await readAll(journal)).toHaveLength(1_500)
+    expect(journal.append(entry(1))).toBe(3_004)
     await journal.close()
   })
 })
@@ -199,17 +204,15 @@ describe('a reading of what no checkpoint stands for', () => {
 })
 
 describe('repair', () => {
-  it('keeps what comes after the damage where a later checkpoint makes it whole', async () => {
+  it('leaves a scope whole whose later checkpoint comes after the damage', async () => {
     const path = await madeJournal([
       ['a', 2_000],
       ['b', 1_000],
     ])
     sql(path, "update entries set record = 'x' where position = 1500")
-    expect(repairJournal(path).kept).toEqual({ entries: 1_499 + 500, checkpoints: 2 })
-    const journal = await openSqliteJournal(path)
-    const later = await readAll(journal, { after: 1_500 })
-    expect(new Set(later.map(({ scope }) => scope))).toEqual(new Set(['a']))
-    await journal.close()
+    const { kept, holedScopes } = repairJournal(path, mendScope)
+    expect(kept).toEqual({ entries: 2_999, checkpoints: 2 })
+    expect(holedScopes).toEqual(['b', 'c'])
   })
 
   it('moves a damaged checkpoint aside', async () => {
@@ -223,7 +226,7 @@ describe('repair', () => {
     const journal = await openSqliteJournal(path)
     await expect(journal.checkpoints()).rejects.toMatchObject({ row })
     await journal.close()
-    expect(repairJournal(path)).toMatchObject({
+    expect(repairJournal(path, mendScope)).toMatchObject({
       kept: { entries: 3_000, checkpoints: 1 },
       movedAside: { entries: 0, checkpoints: 1 },
       lostScopes: [],
@@ -239,9 +242,10 @@ describe('repair', () => {
     await journal.compact()
     await journal.close()
     sql(path, "update checkpoint_parts set text = 'x'")
-    const { lostScopes, kept } = repairJournal(path)
-    expect(lostScopes).toEqual(['a'])
-    expect(kept).toEqual({ entries: 2_000, checkpoints: 0 })
+    const { holedScopes, kept } = repairJournal(path, mendScope)
+    expect(holedScopes).toContain('a')
+    expect(kept.checkpoints).toBe(0)
+    expect(kept.entries).toBeGreaterThanOrEqual(2_000)
     expect(checkJournal(path).problems).toEqual([])
   })
 
@@ -255,7 +259,7 @@ describe('repair', () => {
     const problem = '1333 were kept, 1332 are here'
     expect(checkJournal(path).problems).toEqual([{ row: 'entries 1..2000', problem }])
     await expect(positions(path)).rejects.toThrow(problem)
-    expect(repairJournal(path).kept).toEqual({ entries: 333, checkpoints: 1 })
+    expect(repairJournal(path, mendScope).kept.entries).toBeGreaterThanOrEqual(2_332)
     expect(checkJournal(path).problems).toEqual([])
   })
 
@@ -264,11 +268,14 @@ describe('repair', () => {
     sql(path, 'delete from entries where position > 2990')
     expect(checkJournal(path).problems).toMatchObject([{ row: 'entries 2991..3000' }])
     await expect(positions(path)).rejects.toMatchObject({ row: 'entries 2991' })
-    expect(repairJournal(path).kept).toEqual({ entries: 2_990, checkpoints: 1 })
-    expect(await positions(path)).toEqual(range(1, 2_990))
+    expect(repairJournal(path, mendScope)).toMatchObject({
+      kept: { checkpoints: 1 },
+      repaired: true,
+    })
+    expect(checkJournal(path).problems).toEqual([])
   })
 
-  it('saves all before a damaged page', async () => {
+  it('saves all before and behind a damaged page', async () => {
     const path = await madeJournal()
     damagePage(path, '{"event":{"n":1500}')
     const { ok, problems } = checkJournal(path)
@@ -277,24 +284,34 @@ describe('repair', () => {
     expect(named).toBeGreaterThan(1_400)
     expect(named).toBeLessThanOrEqual(1_500)
     await expect(positions(path)).rejects.toMatchObject({ row: `entries ${named}` })
-    expect(repairJournal(path).kept.entries).toBe(named - 1)
-    expect(await positions(path)).toEqual(range(1, named - 1))
+    const { kept, lost } = repairJournal(path, mendScope)
+    expect(kept.entries).toBeGreaterThan(2_900)
+    expect(lost).toHaveLength(1)
+    expect(lost[0]).toMatch(new RegExp(`^entries ${named}\\.\\.`))
   })
 
-  it('refuses a file whose tables cannot be read, and leaves it as it is', async () => {
+  it('repairs a file whose tables cannot be read', async () => {
     const path = await madeJournal()
     const bytes = readFileSync(path)
     bytes.fill(0xff, 100, 4_096)
     writeFileSync(path, bytes)
     expect(checkJournal(path)).toMatchObject({ ok: false, schemaVersion: 0, problems: [{ row: 'file' }] })
-    expect(() => repairJournal(path)).toThrow(JournalCorrupt)
+    expect(repairJournal(path, mendScope).kept.entries).toBe(3_000)
+    expect(await positions(path)).toEqual(range(1, 3_000))
+  })
+
+  it('leaves a file alone that is no journal', async () => {
+    const path = temporaryPath()
+    writeFileSync(path, 'a text of somebody else'.repeat(1_000))
+    const bytes = readFileSync(path)
+    expect(() => repairJournal(path, mendScope)).toThrow('is not an SQLite file')
     expect(readFileSync(path).equals(bytes)).toBe(true)
   })
 
   it('refuses while a writer lives', async () => {
     const path = await madeJournal()
     const journal = await openSqliteJournal(path)
-    expect(() => repairJournal(path)).toThrow(JournalLocked)
+    expect(() => repairJournal(path, mendScope)).toThrow(JournalLocked)
     expect(checkJournal(path).ok).toBe(true)
     await journal.close()
   })

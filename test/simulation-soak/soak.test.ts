@@ -74,17 +74,14 @@ describe('a host that is wrong', () => {
   })
 
   it('is caught when it writes down what a call said (I10)', async () => {
-    const settle = Permit.prototype.settle
-    vi.spyOn(Permit.prototype, 'settle').mockImplementation(function (this: Permit, settlement) {
-      const usage = { inputTokens: 1, outputTokens: 1, ...settlement.usage, said: secret }
-      return settle.call(this, { ...settlement, usage })
-    })
+    // Past the door, which lets nothing through but numbers.
     vi.spyOn(ScopeRunner.prototype, 'settle').mockImplementation(function (
       this: ScopeRunner,
       { callId },
       settlement,
     ) {
-      this.tell({ type: 'call.settled', callId, ...settlement })
+      const usage = { inputTokens: 1, outputTokens: 1, said: secret }
+      this.tell({ type: 'call.settled', callId, ...settlement, usage })
       return 'ended'
     })
     expect(await firstBroken(5)).toMatch(/^I10: a secret is in a record/)

@@ -38,6 +38,7 @@ export interface StatedWait {
 
 /** The last refusal that told of tokens. */
 export interface Refusal {
+  readonly kind: Evidence['kind']
   readonly atMs: number
   /** Input tokens of the refused call. */
   readonly tokens: number
@@ -225,6 +226,7 @@ export const refused = (before: Belief, dispatch: Dispatch, evidence: Evidence):
     ...belief,
     [name]: layer,
     refusal: {
+      kind: evidence.kind,
       atMs,
       tokens,
       trailingTokens: sentInMinute(charges, dispatchedAtMs),
@@ -232,6 +234,7 @@ export const refused = (before: Belief, dispatch: Dispatch, evidence: Evidence):
       statedNextLimit,
     },
     statedWaits: statedBy(belief, dispatch, evidence),
+    riskedAtMs: dispatchedAtMs >= belief.riskedAtMs ? 0 : belief.riskedAtMs,
     refusals: belief.refusals + 1,
     credit: Math.max(0, belief.credit - 1),
     answerMs: Math.max(Math.min(2_000, atMs - dispatchedAtMs), Math.floor(belief.answerMs * 0.9)),

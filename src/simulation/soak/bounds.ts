@@ -3,8 +3,8 @@
  * counts only while the scope itself, and not the want of a place, keeps a call from going.
  */
 import { HashMap } from 'effect'
-import { endingOf } from '../../../machines/collections/ended-log.ts'
 import { reserveOf, type ScopeContext, worstCaseWaitMs } from '../../../machines/index.ts'
+import { endingOf } from '../../../machines/scheduling/lifecycle.ts'
 import type { Record } from '../../host/recovery.ts'
 import { InvariantBroken } from '../witness.ts'
 

@@ -40,7 +40,7 @@ describe('what is remembered of ended calls', () => {
       ['b', 'failed'],
       ['a', 'completed'],
     ] as const)
-      ended = remember(ended, id, ending, 2)
+      ended = remember(ended, id, ending, 0, { count: 2, ms: 0 })
     expect(known(ended)).toEqual(['completed', 'failed', undefined, undefined, undefined])
     expect(all(ended)).toEqual({
       newer: [],
@@ -54,16 +54,17 @@ describe('what is remembered of ended calls', () => {
 
   it('is forgotten with the generation that is dropped', () => {
     let ended = noEndings()
-    for (const id of ['a', 'b', 'c', 'd']) ended = remember(ended, id, 'completed', 1)
+    for (const id of ['a', 'b', 'c', 'd']) ended = remember(ended, id, 'completed', 0, { count: 1, ms: 0 })
     expect(known(ended)).toEqual([undefined, undefined, 'completed', 'completed', undefined])
   })
 
   it('costs the same at any length: nothing is copied while only the newest version goes on', () => {
     let ended = noEndings()
     const { table } = ended.newer
-    for (let n = 0; n < 1_000; n += 1) ended = remember(ended, `call-${n}`, 'completed', 2_000)
+    for (let n = 0; n < 1_000; n += 1)
+      ended = remember(ended, `call-${n}`, 'completed', 0, { count: 2_000, ms: 0 })
     expect(ended.newer.table).toBe(table)
-    expect(remember(noEndings(), 'a', 'failed', 2_000).newer.table).not.toBe(table)
+    expect(remember(noEndings(), 'a', 'failed', 0, { count: 2_000, ms: 0 }).newer.table).not.toBe(table)
   })
 
   it('is, from whichever version somebody goes on, what copied lists would hold', () => {
@@ -81,7 +82,7 @@ describe('what is remembered of ended calls', () => {
           // Mostly the newest, as a scope does; now and then an old one.
           const { ended, plain } = versions[from % 4 === 0 ? from % versions.length : versions.length - 1]!
           versions.push({
-            ended: remember(ended, id, ending, retention),
+            ended: remember(ended, id, ending, 0, { count: retention, ms: 0 }),
             plain: rememberedPlainly(plain, id, ending, retention),
           })
         }
@@ -93,4 +94,14 @@ describe('what is remembered of ended calls', () => {
       }),
     )
   })
+})
+
+it('remembers for a time as well as for a number, whichever is longer', () => {
+  let ended = noEndings(0)
+  const retention = { count: 3, ms: 10_000 }
+  for (let n = 0; n < 100; n += 1) ended = remember(ended, `call-${n}`, 'completed', n * 100, retention)
+  expect(endingOf({ ended }, 'call-0')).toBe('completed')
+  for (let n = 100; n < 205; n += 1) ended = remember(ended, `call-${n}`, 'completed', n * 100, retention)
+  expect(endingOf({ ended }, 'call-0')).toBe(undefined)
+  expect(endingOf({ ended }, 'call-110')).toBe('completed')
 })

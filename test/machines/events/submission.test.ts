@@ -1,8 +1,9 @@
 /** A call comes, comes again, names others, or goes: what is kept of it and what is not. */
 import { HashMap } from 'effect'
 import { describe, expect, it } from 'vitest'
-import { type Ending, endingOf } from '../../../machines/collections/ended-log.ts'
+import type { Ending } from '../../../machines/collections/ended-log.ts'
 import { waitReason } from '../../../machines/index.ts'
+import { endingOf } from '../../../machines/scheduling/lifecycle.ts'
 import { refusalOf, Story } from '../story.ts'
 
 const story = (policy = {}): Story =>

@@ -58,6 +58,7 @@ describe('an event is refused', () => {
       ],
     ),
     ['of an owner that stands otherwise', { ...settled, owner: 'back' }, 'event.owner'],
+    ['of a cause that nobody knows', { ...settled, cause: 'weather' }, 'event.cause'],
     ['that is late by a number', { ...settled, late: 1 }, 'event.late'],
     ['of a host that closes over no list', { type: 'host.closing', at }, 'event.unused'],
     ['without its call', { type: 'call.submitted', at }, 'event.call'],

@@ -53,6 +53,8 @@ const faults: ReadonlyArray<readonly [string, unknown, string]> = [
   ['quotaHoldMs', -1, duration],
   ['unclaimedExpiryMs', -1, duration],
   ['settledRetention', 1_000_001, 'an integer in [0, 1000000]'],
+  ['settledRetentionMs', -1, duration],
+  ['unknownRetentionMs', -1, duration],
   ['unknownAfterRestart', 'forget', '"report" | "dispatchAgain"'],
   ['limits', 7, 'object'],
   ['limits.requestsPerMinute', 0, `an integer in [1, ${safe}]`],

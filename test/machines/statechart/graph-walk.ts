@@ -2,7 +2,6 @@
 import { HashMap } from 'effect'
 import type { SnapshotFrom } from 'xstate'
 import { getShortestPaths } from 'xstate/graph'
-import { endingOf } from '../../../machines/collections/ended-log.ts'
 import {
   type Call,
   type PolicyInput,
@@ -13,6 +12,7 @@ import {
   scopeChart,
   wakeAt,
 } from '../../../machines/index.ts'
+import { endingOf } from '../../../machines/scheduling/lifecycle.ts'
 import { encodeScope } from '../../../machines/snapshot/codec.ts'
 
 type Snapshot = SnapshotFrom<typeof providerScope>

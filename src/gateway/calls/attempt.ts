@@ -1,0 +1,247 @@
+/**
+ * One dispatch of a call: what comes back is passed to the client as it comes when it is a success,
+ * and held back while it may be a refusal that admission can still mend.
+ */
+import type { ServerResponse } from 'node:http'
+import type { Evidence } from '../../../machines/index.ts'
+import type { Clock } from '../../clock.ts'
+import { type BodyReader, type BodyReading, nothingRead } from '../answers/body-reading.ts'
+import { isEncoded } from '../answers/decoding.ts'
+import { readWhole } from '../answers/json-reader.ts'
+import { openingOf } from '../answers/opening.ts'
+import { type BodyKind, kindOf, makeBodyReader } from '../answers/reader.ts'
+import { capacityEvidence } from '../answers/reading.ts'
+import { EventBoundary } from '../answers/wire.ts'
+import { endWith } from '../passage/interim.ts'
+import type { AnswerHead, AnswerListener, TransportFailure } from '../passage/transport.ts'
+
+/** Of an answer that is no success, what is held back at most, bytes. A longer one is passed on. */
+const heldBackBytes = 1024 * 1024
+
+/** How long the rest of a refusal is awaited whose first event has said what it is, milliseconds. */
+const refusalEndsMs = 1_000
+
+/** A provider's answer that is no success, complete. */
+export interface ProviderRefusal {
+  readonly head: AnswerHead
+  readonly body: Buffer
+}
+
+/** What happens to an attempt. */
+export interface AttemptEvents {
+  headSeen(head: AnswerHead): void
+  /** Announces the answer, and is passed on as it is. */
+  interim(head: AnswerHead): void
+  /** A success is about to reach the client: write its head. */
+  accepted(head: AnswerHead): void
+  /** An answer that is no success, all of it; nothing has reached the client. */
+  refused(refusal: ProviderRefusal, evidence: Evidence | null): void
+  /** The same, but too long to hold: write its head, the rest follows. */
+  refusedAtLength(head: AnswerHead, evidence: Evidence | null): void
+  /** The provider is done, by what the answer itself says; bytes may still follow. */
+  concluded(reading: BodyReading): void
+  /** The client does not take what is written, until it does. */
+  blocked(): void
+  /** All of the answer has been given to the client, and read. */
+  ended(reading: BodyReading): void
+  failed(failure: TransportFailure): void
+}
+
+/** `opening`: a success of which nobody knows yet whether it is one. `holding`: no success, or a refusal inside of one. */
+type Mode = 'head' | 'opening' | 'success' | 'holding' | 'passing'
+
+export class Attempt implements AnswerListener {
+  readonly #provider: string
+  readonly #response: ServerResponse
+  readonly #events: AttemptEvents
+  readonly #clock: Clock
+  #cancelHold: (() => void) | null = null
+  #mode: Mode = 'head'
+  #head: AnswerHead | null = null
+  #kind: BodyKind = 'other'
+  #isEncoded = false
+  #reader: BodyReader | null = null
+  #boundary: EventBoundary | null = null
+  #held: Array<Buffer> = []
+  #heldBytes = 0
+
+  constructor(provider: string, response: ServerResponse, clock: Clock, events: AttemptEvents) {
+    this.#provider = provider
+    this.#response = response
+    this.#clock = clock
+    this.#events = events
+  }
+
+  /** What the answer has told so far; null before there is a successful one. */
+  get reading(): BodyReading | null {
+    return this.#reader?.reading() ?? null
+  }
+
+  /** Bytes of the answer passed that nobody could read. */
+  get isUnread(): boolean {
+    return this.#reader?.unread ?? false
+  }
+
+  /** Bytes of an event stream have passed, and a new event may begin here. */
+  get isBetweenEvents(): boolean {
+    return this.#boundary?.open ?? false
+  }
+
+  interim(head: AnswerHead): void {
+    this.#events.interim(head)
+  }
+
+  head(head: AnswerHead): void {
+    this.#head = head
+    this.#events.headSeen(head)
+    if (head.status >= 300) {
+      this.#mode = 'holding'
+      return
+    }
+    this.#mode = 'opening'
+    this.#kind = kindOf(head)
+    this.#isEncoded = isEncoded(head.headers['content-encoding'])
+    this.#reader = makeBodyReader(this.#provider, head, this.#clock.now(), () => this.#concluded())
+    if (this.#kind === 'events' && !this.#isEncoded) this.#boundary = new EventBoundary()
+  }
+
+  bytes(chunk: Buffer): boolean {
+    if (this.#mode === 'holding') return this.#hold(chunk)
+    if (this.#mode === 'opening') return this.#open(chunk)
+    return this.#pass(chunk)
+  }
+
+  end(rawTrailers: ReadonlyArray<string>): void {
+    if (this.#mode === 'opening') this.#judge()
+    if (this.#mode === 'holding') return this.#refuse()
+    endWith(this.#response, rawTrailers)
+    const reader = this.#reader
+    if (reader === null) this.#events.ended(nothingRead)
+    else reader.end(() => this.#events.ended(reader.reading()))
+  }
+
+  failed(failure: TransportFailure): void {
+    this.stop()
+    this.#events.failed(failure)
+  }
+
+  /** Nobody waits for the rest of a refusal any more. */
+  stop(): void {
+    this.#cancelHold?.()
+    this.#cancelHold = null
+  }
+
+  #refuse(): void {
+    this.stop()
+    const body = Buffer.concat(this.#held)
+    const evidence = this.#reader?.reading().evidence ?? this.#evidence(body)
+    this.#mode = 'passing'
+    this.#events.refused({ head: this.#head as AnswerHead, body }, evidence)
+  }
+
+  #concluded(): void {
+    const reading = this.reading
+    // What an error ends is no success: it is judged when it is over.
+    if (reading !== null && reading.evidence === null && this.#mode === 'success')
+      this.#events.concluded(reading)
+  }
+
+  /** The head waits for the first bytes that are an answer: until then the call can still be taken back. */
+  #open(chunk: Buffer): boolean {
+    this.#held.push(chunk)
+    this.#heldBytes += chunk.length
+    const reader = this.#reader as BodyReader
+    if (this.#kind !== 'json') reader.push(chunk)
+    const whole = (): Buffer => Buffer.concat(this.#held)
+    const { evidence } = reader.reading()
+    if (evidence !== null && evidence.kind !== 'not-capacity') {
+      this.#mode = 'holding'
+      this.#cancelHold = this.#clock.after(refusalEndsMs, () => this.#refuse())
+      return true
+    }
+    const start = { bytes: this.#heldBytes, first: this.#held[0] as Buffer, whole }
+    if (openingOf(this.#kind, reader, this.#isEncoded, start) === 'hold') return true
+    if (
+      this.#kind === 'json' &&
+      (this.#refusalIn(whole()) ?? this.#refusalIn(this.#closed(whole()))) !== null
+    )
+      this.#mode = 'holding'
+    else this.#begin(this.#kind === 'json')
+    return this.#mode === 'holding' || this.#isFlowing
+  }
+
+  /** An array of which some elements are here, as one that has ended. */
+  #closed(head: Buffer): Buffer {
+    return Buffer.from(`${head.toString('utf8').replace(/[\s,]*$/, '')}]`)
+  }
+
+  /** The answer is over and was held to its end. */
+  #judge(): void {
+    if (this.#kind === 'json') {
+      if (this.#refusalIn(Buffer.concat(this.#held)) !== null) this.#mode = 'holding'
+      else this.#begin(true)
+      return
+    }
+    // The last event may lack the blank line behind it.
+    if (!this.#isEncoded) this.#reader?.end(() => {})
+    const { evidence } = this.#reader?.reading() ?? nothingRead
+    if (evidence !== null && evidence.kind !== 'not-capacity') this.#mode = 'holding'
+    else this.#begin(false)
+  }
+
+  /** What a JSON answer that calls itself a success says about capacity; null when it is one. */
+  #refusalIn(body: Buffer): Evidence | null {
+    const head = this.#head as AnswerHead
+    const plain = this.#isEncoded ? null : readWhole(this.#provider, head, this.#clock.now(), body)
+    const evidence = plain === null ? this.#evidence(body) : plain.evidence
+    return evidence === null || evidence.kind === 'not-capacity' ? null : evidence
+  }
+
+  /** It is an answer: its head and what was held go to the client. */
+  #begin(isUnread: boolean): void {
+    const held = this.#held
+    this.#held = []
+    this.#mode = 'success'
+    this.#events.accepted(this.#head as AnswerHead)
+    for (const chunk of held) {
+      this.#write(chunk)
+      if (isUnread) this.#reader?.push(chunk)
+    }
+    if (this.#reader?.done) this.#concluded()
+  }
+
+  #pass(chunk: Buffer): boolean {
+    this.#write(chunk)
+    this.#reader?.push(chunk)
+    return this.#isFlowing
+  }
+
+  #write(chunk: Buffer): void {
+    this.#response.write(chunk)
+    this.#boundary?.push(chunk)
+  }
+
+  /** The client has taken what was written; false asks the provider to pause. */
+  get #isFlowing(): boolean {
+    if (!this.#response.writableNeedDrain) return true
+    this.#events.blocked()
+    return false
+  }
+
+  #hold(chunk: Buffer): boolean {
+    this.#held.push(chunk)
+    this.#heldBytes += chunk.length
+    if (this.#heldBytes <= heldBackBytes) return true
+    const body = Buffer.concat(this.#held)
+    this.#held = []
+    this.#mode = 'passing'
+    this.#reader = null
+    this.#events.refusedAtLength(this.#head as AnswerHead, this.#evidence(body))
+    this.#write(body)
+    return this.#isFlowing
+  }
+
+  #evidence(body: Buffer): Evidence | null {
+    return capacityEvidence(this.#provider, this.#head as AnswerHead, body, this.#clock.now())
+  }
+}

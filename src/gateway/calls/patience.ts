@@ -1,0 +1,45 @@
+/** How long a call may wait for its provider, and whether it is known already that this will not do. */
+import type { Call, ScopeContext } from '../../../machines/index.ts'
+
+/** The last moment at which the call may still be waiting, epoch milliseconds. */
+export const waitsUntil = (
+  { policy }: ScopeContext,
+  call: Call,
+  deadlineAt: number | null,
+  askedAt: number,
+): number => {
+  const pendingMs =
+    call.lane === 'primary' ? policy.primaryPendingTimeoutMs : policy.auxiliaryPendingTimeoutMs
+  return Math.min(askedAt + pendingMs, deadlineAt ?? Number.POSITIVE_INFINITY)
+}
+
+/** The end of a wait that the provider imposed and that outlasts the call's own, epoch milliseconds; null when there is none. */
+export const hopelessWait = (context: ScopeContext, untilMs: number): number | null =>
+  context.wait !== null && context.wait.untilMs > untilMs ? context.wait.untilMs : null
+
+/** Answers that are kept to be told to others, at most. */
+const mostKept = 1_000
+/** Longer ones are not kept, bytes. */
+const mostBodyBytes = 65_536
+
+/** By scope, the provider's own answer that imposed a wait: what others who come meanwhile are told. In memory alone. */
+export class WaitAnswers<Answer extends { readonly body: Buffer }> {
+  readonly #answers = new Map<string, Answer>()
+
+  keep(scope: string, answer: Answer): void {
+    this.#answers.delete(scope)
+    if (answer.body.byteLength > mostBodyBytes) return
+    this.#answers.set(scope, answer)
+    if (this.#answers.size <= mostKept) return
+    const [oldest] = this.#answers.keys()
+    if (oldest !== undefined) this.#answers.delete(oldest)
+  }
+
+  forget(scope: string): void {
+    this.#answers.delete(scope)
+  }
+
+  of(scope: string): Answer | null {
+    return this.#answers.get(scope) ?? null
+  }
+}

@@ -1,0 +1,122 @@
+/** What a request asks for, as a call that can be admitted. */
+
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type Call, priorityRanks } from '../../../machines/index.ts'
+import { noAmbient } from '../../carrier/ambient.ts'
+import type { LaneHost } from '../../host/host.ts'
+import { kernelOf } from '../../host/internal.ts'
+import { callOf } from '../../host/request.ts'
+import type { AskedCall } from '../calls/asked-call.ts'
+import { withPriorityMember } from '../calls/body-priority.ts'
+import { pathAndQuery, type Route } from '../config/upstreams.ts'
+import { keyOf } from '../identity/credential.ts'
+import type { TokenEstimator } from '../identity/estimator.ts'
+import { maxOutputIn } from '../identity/max-output.ts'
+import type { ScopeFinder } from '../identity/scopes.ts'
+import type { HeldBody } from '../passage/body.ts'
+import { requestFields } from '../passage/forward-headers.ts'
+import type { FieldProblem } from '../problem/field-problem.ts'
+import { type CallHeaders, readCallHeaders } from './call-headers.ts'
+import { within } from './rights.ts'
+import type { Token } from './tokens.ts'
+
+export interface AskingPorts {
+  readonly host: LaneHost
+  readonly scopes: ScopeFinder
+  readonly estimator: TokenEstimator
+}
+
+/** A request that may come in, and where it goes. */
+export interface Arrival {
+  readonly route: Route
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  /** Whose request it is; null where nobody needs a token. */
+  readonly holder: Token | null
+}
+
+export const isProblems = <A>(value: A | ReadonlyArray<FieldProblem>): value is ReadonlyArray<FieldProblem> =>
+  Array.isArray(value)
+
+const unknownPriority = 'x-resource-priority names no known class; the call counts as untagged'
+
+/** The call that a request asks for; what is wrong with it; or that no scope can be had for it. */
+export const askedCall = (
+  { scopes, estimator, host }: AskingPorts,
+  { route, request, holder }: Arrival,
+  held: HeldBody,
+  model: string,
+): AskedCall | ReadonlyArray<FieldProblem> | 'too-many' => {
+  const body = held.buffer
+  const { upstream, origin, query } = route
+  const stated = readCallHeaders(request.headers)
+  if (isProblems(stated)) return stated
+  const said = holder === null ? stated : within(stated, holder)
+  if (isProblems(said)) return said
+  const runner = scopes.find(upstream, keyOf(request.headers, query ?? ''), model)
+  if (runner === 'too-many' || isProblems(runner)) return runner
+  const estimatedTokens = estimator.estimate(body, model, runner.name)
+  const call = callFrom(
+    said,
+    runner.name,
+    { estimatedTokens, maxOutputTokens: maxOutputIn(body) },
+    kernelOf(host).clock.now(),
+  )
+  // Told only where it is honoured, and only what the client said.
+  const isRanked = upstream.honoursPriority && upstream.wire === 'openai' && said.priorityClass !== null
+  const sent = isRanked ? withPriorityMember(body, priorityRanks[call.priorityClass]) : body
+  const headers = requestFields(request.rawHeaders, {
+    honoursPriority: upstream.honoursPriority,
+    keepLength: false,
+  })
+  return {
+    call,
+    runner,
+    upstream,
+    outbound: {
+      method: 'POST',
+      origin,
+      path: pathAndQuery(route),
+      headers,
+      body: sent,
+      headTimeoutMs: 0,
+    },
+    // The emulator's log judges by it whether a call was dispatched twice.
+    idField: upstream.name.startsWith('emulator/') ? 'x-emulator-call-id' : null,
+    held,
+    bodyBytes: body.byteLength,
+    estimatedTokens,
+    statedId: said.id,
+    sdkRetries: said.sdkRetries,
+    warning: said.unknownPriority ? unknownPriority : null,
+  }
+}
+
+/** What the body says of the call's size. */
+interface Size {
+  readonly estimatedTokens: number
+  readonly maxOutputTokens: number | null
+}
+
+const callFrom = (
+  said: CallHeaders,
+  scope: string,
+  { estimatedTokens, maxOutputTokens }: Size,
+  nowMs: number,
+): Call => {
+  const { id, priorityClass, principal, lane, turnId, inputTokens, deadlineMs } = said
+  return callOf(
+    {
+      inputTokens: inputTokens ?? estimatedTokens,
+      ...(maxOutputTokens === null ? {} : { maxOutputTokens }),
+      ...(id === null ? {} : { id }),
+      ...(priorityClass === null ? {} : { priorityClass }),
+      ...(principal === null ? {} : { principal }),
+      ...(lane === null ? {} : { lane }),
+      ...(turnId === null ? {} : { turnId }),
+      ...(deadlineMs === null ? {} : { deadlineAt: nowMs + deadlineMs }),
+    },
+    scope,
+    noAmbient,
+  )
+}

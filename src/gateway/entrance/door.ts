@@ -1,0 +1,282 @@
+/** Where a request goes: to its own route, past admission, or through it. */
+
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { LaneHost } from '../../host/host.ts'
+import { kernelOf } from '../../host/internal.ts'
+import { LimitReader } from '../answers/reading.ts'
+import { ProxiedCall } from '../calls/call.ts'
+import type { CallPorts } from '../calls/call-ports.ts'
+import { KeptPlaces } from '../calls/kept-places.ts'
+import { WaitAnswers } from '../calls/patience.ts'
+import type { Counters } from '../config/counters.ts'
+import type { Router, Upstream } from '../config/upstreams.ts'
+import type { EstimateReading, TokenEstimator } from '../identity/estimator.ts'
+import { modelOf, textMember } from '../identity/model-of.ts'
+import type { ScopeFinder } from '../identity/scopes.ts'
+import { type HeldBody, HeldBytes, mayHoldJson, readBody } from '../passage/body.ts'
+import { forward, type PassagePorts } from '../passage/forward.ts'
+import type { Transport } from '../passage/transport.ts'
+import {
+  badRequest,
+  badTarget,
+  closing,
+  encodedBody,
+  full,
+  journalFailed,
+  noTrace,
+  notFound,
+  notOperator,
+  type Problem,
+  sendProblem,
+  tooLarge,
+  tooManyScopes,
+  twoHosts,
+  unclearLength,
+  unknownScope,
+} from '../problem/problem.ts'
+import { type Arrival, askedCall, isProblems } from './asking.ts'
+import { type Doorkeeper, isToken } from './doorkeeper.ts'
+import type { EntranceGuard } from './guarded.ts'
+import { isOperator, releaseScope } from './operator.ts'
+import { targetOf } from './target.ts'
+
+export interface DoorPorts {
+  readonly host: LaneHost
+  readonly router: Router
+  readonly upstreams: ReadonlyArray<Upstream>
+  readonly scopes: ScopeFinder
+  readonly transport: Transport
+  readonly estimator: TokenEstimator
+  /** What the estimator has learned, by scope; null when it does not tell. */
+  readonly estimates: () => Readonly<Record<string, EstimateReading>> | null
+  readonly counters: Counters
+  readonly entrance: EntranceGuard
+  readonly doorkeeper: Doorkeeper
+  readonly operatorToken: string
+  readonly bodyLimitBytes: number
+  readonly heldBodiesLimitBytes: number
+  readonly scopesLimit: number
+  readonly writeStallMs: number
+  /** 0 for none. */
+  readonly interimAnswersMs: number
+}
+
+/** How often waiting calls are looked after where they hear nothing, milliseconds. */
+const defaultTickMs = 15_000
+
+export class Door {
+  readonly #ports: DoorPorts
+  readonly #callPorts: CallPorts
+  readonly #live = new Set<ProxiedCall>()
+  readonly #places: KeptPlaces
+  readonly #startedAtMs: number
+  /** Bodies that arrive or are kept: each until it cannot be sent again, or its client is away. */
+  readonly #held: HeldBytes
+  #closing = false
+  #emptied: () => void = () => {}
+
+  constructor(ports: DoorPorts) {
+    const { transport, estimator, counters, host, scopes } = ports
+    this.#ports = ports
+    this.#places = new KeptPlaces(kernelOf(host).clock)
+    this.#held = new HeldBytes(ports.heldBodiesLimitBytes)
+    this.#callPorts = {
+      transport,
+      estimator,
+      counters,
+      scopes,
+      limits: new LimitReader(),
+      clock: kernelOf(host).clock,
+      places: this.#places,
+      waitAnswers: new WaitAnswers(),
+      writeStallMs: ports.writeStallMs,
+      tickMs: ports.interimAnswersMs === 0 ? defaultTickMs : ports.interimAnswersMs,
+      sendsInterim: ports.interimAnswersMs > 0,
+    }
+    scopes.whenForgotten((scope) => {
+      this.#callPorts.limits.forget(scope)
+      this.#callPorts.waitAnswers.forget(scope)
+      estimator.forget?.(scope)
+    })
+    this.#startedAtMs = kernelOf(host).clock.now()
+  }
+
+  get liveCalls(): number {
+    return this.#live.size
+  }
+
+  /** Never throws: one request must not be able to end the process. */
+  answer(request: IncomingMessage, response: ServerResponse): void {
+    this.#ports.counters.requests += 1
+    this.#guarded(response, () => this.#route(request, response))
+  }
+
+  /** Takes no more calls, and resolves when none is left; after `graceMs` those that are left are cut. */
+  async close(graceMs: number): Promise<void> {
+    this.#closing = true
+    this.#places.close()
+    if (this.#live.size > 0 && graceMs > 0) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, graceMs)
+        this.#emptied = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+    }
+    for (const call of [...this.#live]) call.cut()
+  }
+
+  #guarded(response: ServerResponse, work: () => void): void {
+    this.#ports.entrance.request(response, work)
+  }
+
+  #route(request: IncomingMessage, response: ServerResponse): void {
+    const target = targetOf(request.url)
+    if (target === null) return this.#refuse(request, response, badTarget)
+    // Chunks came with HTTP/1.1; in a request of 1.0 nobody knows where its body ends (RFC 9112 section 6.1).
+    if (request.httpVersion === '1.0' && request.headers['transfer-encoding'] !== undefined)
+      return sendProblem(response, unclearLength, { connection: 'close' })
+    if (request.method === 'TRACE') return this.#refuse(request, response, noTrace)
+    if (hostsIn(request) > 1) return this.#refuse(request, response, twoHosts)
+    const { path } = target
+    const { doorkeeper } = this.#ports
+    const stranger = doorkeeper.refuses(request)
+    if (stranger !== null) return this.#refuse(request, response, stranger)
+    if (path === '/healthz') return this.#health(response)
+    if (path === '/lanes/release' && request.method === 'POST') return this.#release(request, response)
+    const holder = doorkeeper.holderOf(request)
+    if (holder !== null && !isToken(holder)) return this.#refuse(request, response, holder)
+    if (path === '/lanes') return sendJson(response, this.#lanes())
+    const route = this.#ports.router.route(target)
+    if (route === null) return this.#refuse(request, response, notFound(this.#ports.router.routes))
+    if (this.#closing) return sendProblem(response, closing, { connection: 'close' })
+    if (request.method !== 'POST' || !mayHoldJson(request)) {
+      this.#ports.counters.forwarded += 1
+      return forward(this.#passage, route, request, response, null)
+    }
+    const encoding = request.headers['content-encoding'] ?? 'identity'
+    if (encoding !== 'identity') return this.#refuse(request, response, encodedBody(encoding))
+    const { bodyLimitBytes } = this.#ports
+    readBody(request, bodyLimitBytes, this.#held, (body) =>
+      this.#guarded(response, () => {
+        if (body === 'too-large') this.#refuse(request, response, tooLarge(bodyLimitBytes))
+        else if (body === 'no-room') this.#full(response)
+        else this.#admit({ route, request, response, holder }, body)
+      }),
+    )
+  }
+
+  #health(response: ServerResponse): void {
+    const { failure } = kernelOf(this.#ports.host)
+    if (failure !== null) return sendProblem(response, journalFailed(failure.message))
+    sendJson(response, { status: this.#closing ? 'closing' : 'ok' })
+  }
+
+  /** `{"scope": name}`, from the operator: ends the waits that the provider imposed. */
+  #release(request: IncomingMessage, response: ServerResponse): void {
+    const { host, operatorToken } = this.#ports
+    if (!isOperator(request, operatorToken)) return this.#refuse(request, response, notOperator)
+    readBody(request, 65_536, this.#held, (body) =>
+      this.#guarded(response, () => {
+        if (body === 'no-room') return this.#full(response)
+        const scope = body === 'too-large' ? null : textMember(body.buffer, 'scope')
+        if (body !== 'too-large') body.release()
+        if (scope === null) {
+          const problem = {
+            field: 'scope',
+            expected: 'the name of a scope, as a JSON string',
+            got: 'nothing of the kind',
+          }
+          return sendProblem(response, badRequest([problem]))
+        }
+        const release = releaseScope(host, scope)
+        if ('unknown' in release) sendProblem(response, unknownScope(release.unknown, release.known))
+        else sendJson(response, release)
+      }),
+    )
+  }
+
+  get #passage(): PassagePorts {
+    const { transport, counters, host, writeStallMs } = this.#ports
+    return { transport, counters, clock: kernelOf(host).clock, writeStallMs }
+  }
+
+  #full(response: ServerResponse): void {
+    this.#ports.counters.full += 1
+    sendProblem(response, full(this.#held.limit))
+  }
+
+  #admit(arrival: Arrival, body: HeldBody): void {
+    const { route, request, response } = arrival
+    // Whatever becomes of it, the body is not kept beyond its exchange.
+    response.once('close', () => body.release())
+    if (response.destroyed) return body.release()
+    const { counters, scopesLimit } = this.#ports
+    const model = modelOf(route.path, body.buffer)
+    if (model === null) {
+      counters.forwarded += 1
+      return forward(this.#passage, route, request, response, body)
+    }
+    const asked = askedCall(this.#ports, arrival, body, model)
+    if (isProblems(asked)) return this.#refuse(request, response, badRequest(asked))
+    if (asked === 'too-many') {
+      counters.full += 1
+      return sendProblem(response, tooManyScopes(scopesLimit))
+    }
+    counters.calls += 1
+    if (asked.sdkRetries > 0) counters.sdkRetries += 1
+    if (asked.warning !== null) counters.unknownPriority += 1
+    const left = this.#places.take(asked)
+    if (left !== null) {
+      counters.joinedRetries += 1
+      return left.takeOver(asked, request, response)
+    }
+    const call = new ProxiedCall(this.#callPorts, asked, request, response, (ended) => {
+      this.#live.delete(ended)
+      if (this.#closing && this.#live.size === 0) this.#emptied()
+    })
+    this.#live.add(call)
+    call.start()
+  }
+
+  #refuse(request: IncomingMessage, response: ServerResponse, problem: Problem): void {
+    this.#ports.counters.invalid += 1
+    // What is left of the body is read and dropped, so that the client sees the answer.
+    request.resume()
+    sendProblem(response, problem)
+  }
+
+  /** Content-free: counts, times, names. */
+  #lanes(): object {
+    const { host, counters, upstreams, estimates, scopes } = this.#ports
+    return {
+      at: kernelOf(host).clock.now(),
+      gateway: {
+        startedAt: this.#startedAtMs,
+        liveCalls: this.#live.size,
+        keptPlaces: this.#places.size,
+        heldBytes: this.#held.bytes,
+        scopes: scopes.counts,
+        counters,
+        estimates: estimates(),
+        upstreams: upstreams.map(({ name, provider, wire }) => ({ name, provider, wire })),
+      },
+      scopes: host.status(),
+    }
+  }
+}
+
+/** `node:http` shows the first of several; another server may take the last. */
+const hostsIn = ({ rawHeaders }: IncomingMessage): number =>
+  rawHeaders.filter((part, index) => index % 2 === 0 && part.toLowerCase() === 'host').length
+
+const sendJson = (response: ServerResponse, value: object): void => {
+  const body = JSON.stringify(value)
+  response.writeHead(200, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+    'cache-control': 'no-store',
+  })
+  response.end(body)
+}

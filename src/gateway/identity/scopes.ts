@@ -1,0 +1,168 @@
+/**
+ * The scopes that requests belong to, found by provider, key and model. Keys and models are the
+ * clients' to make up, and a scope is remembered: so one stays only when the provider has accepted its
+ * key, and the least recently used gives way when there are too many.
+ */
+import { type Charges, InvalidInput, type PolicyInput, type ScopeContext } from '../../../machines/index.ts'
+import type { LaneHost } from '../../host/host.ts'
+import { kernelOf } from '../../host/internal.ts'
+import { fingerprint, scopeName } from '../../host/scope-name.ts'
+import type { ScopeRunner } from '../../host/scope-runner.ts'
+import type { Upstream } from '../config/upstreams.ts'
+import type { FieldProblem } from '../problem/field-problem.ts'
+
+/** What a scope has of its upstream. */
+export type ScopeUpstream = Pick<Upstream, 'provider' | 'charges'>
+
+export interface ScopeFinder {
+  /** Answers what is wrong when no scope can have this model's name, or that it would be one too many. */
+  find(
+    upstream: ScopeUpstream,
+    key: string,
+    model: string,
+  ): ScopeRunner | ReadonlyArray<FieldProblem> | 'too-many'
+  /** The provider answered a call of the scope otherwise than by refusing its key: the scope stays. */
+  proven(scope: string): void
+  /** A call of the scope has ended. One that no provider ever accepted goes with its last call. */
+  ended(scope: string): void
+  /** Hears of every scope that is forgotten: what others keep by its name can go too. */
+  whenForgotten(heard: (scope: string) => void): void
+  readonly counts: ScopeCounts
+}
+
+export interface ScopeCounts {
+  /** Scopes that are remembered. */
+  readonly remembered: number
+  /** Dropped to make room for others. */
+  readonly dropped: number
+  /** Dropped because the provider refused their keys, or never answered. */
+  readonly refused: number
+}
+
+export interface ScopeFinderOptions {
+  /** Turns keys into fingerprints. */
+  readonly secret: string
+  /** A scope that is met for the first time takes the policy that the configuration has for it. */
+  readonly policyOf: (scope: string) => PolicyInput | undefined
+  /** At most so many are remembered. */
+  readonly scopesLimit: number
+}
+
+/** Of the least recently used, how many are looked at for one that may go. */
+const mostLooks = 64
+
+/** Statuses by which a provider says that it does not take the key. */
+export const refusesKey = (status: number): boolean => status === 401 || status === 403
+
+/** A wait or a backoff that is still to come, and would be forgotten with the scope. */
+export const isWorthKeeping = (context: ScopeContext, nowMs: number): boolean =>
+  (context.wait !== null && context.wait.untilMs > nowMs) ||
+  Object.values(context.pacing).some((pace) => pace !== undefined && pace.pausedUntilMs > nowMs)
+
+/** The policy with its upstream's charges, where it has none of its own. */
+const charged = (policy: PolicyInput | undefined, charges: Charges | null): PolicyInput | undefined =>
+  charges === null ? policy : { charges, ...policy }
+
+export const makeScopeFinder = async (host: LaneHost, options: ScopeFinderOptions): Promise<ScopeFinder> => {
+  // The journal says the time of each newest checkpoint: those that were used longest ago come first.
+  const known = [...(await kernelOf(host).journal.scopes())].sort(
+    (one, other) => (one.at ?? 0) - (other.at ?? 0),
+  )
+  return new RememberedScopes(host, options, [
+    ...known.map(({ scope }) => scope),
+    ...kernelOf(host).runners.keys(),
+  ])
+}
+
+class RememberedScopes implements ScopeFinder {
+  readonly #host: LaneHost
+  readonly #options: ScopeFinderOptions
+  /** Whether the provider has accepted the key, by scope; the least recently used comes first. */
+  readonly #scopes = new Map<string, boolean>()
+  #dropped = 0
+  #refused = 0
+  readonly #listeners: Array<(scope: string) => void> = []
+
+  constructor(host: LaneHost, options: ScopeFinderOptions, known: ReadonlyArray<string>) {
+    this.#host = host
+    this.#options = options
+    for (const name of known) this.#scopes.set(name, true)
+  }
+
+  get counts(): ScopeCounts {
+    return { remembered: this.#scopes.size, dropped: this.#dropped, refused: this.#refused }
+  }
+
+  find(
+    { provider, charges }: ScopeUpstream,
+    key: string,
+    model: string,
+  ): ScopeRunner | ReadonlyArray<FieldProblem> | 'too-many' {
+    const { secret, policyOf, scopesLimit } = this.#options
+    try {
+      const name = scopeName({ provider, credential: fingerprint(key, secret), model })
+      const before = this.#scopes.get(name)
+      if (before === undefined && this.#scopes.size >= scopesLimit && !this.#makeRoom()) return 'too-many'
+      this.#use(name, before ?? false)
+      const kernel = kernelOf(this.#host)
+      return before === undefined ? kernel.scope(name, charged(policyOf(name), charges)) : kernel.scope(name)
+    } catch (error) {
+      if (!(error instanceof InvalidInput)) throw error
+      return error.problems.map((problem) => ({ ...problem, field: 'model' }))
+    }
+  }
+
+  proven(scope: string): void {
+    if (this.#scopes.get(scope) === false) this.#scopes.set(scope, true)
+  }
+
+  ended(scope: string): void {
+    if (this.#scopes.get(scope) !== false || !this.#mayGo(scope)) return
+    this.#refused += 1
+    this.#forget(scope)
+  }
+
+  whenForgotten(heard: (scope: string) => void): void {
+    this.#listeners.push(heard)
+  }
+
+  #use(name: string, isProven: boolean): void {
+    this.#scopes.delete(name)
+    this.#scopes.set(name, isProven)
+  }
+
+  /** Drops the least recently used scope that nothing would be lost with; false when there is none. */
+  #makeRoom(): boolean {
+    let looks = 0
+    for (const name of this.#scopes.keys()) {
+      if (looks >= mostLooks) return false
+      looks += 1
+      if (!this.#mayGo(name)) continue
+      this.#dropped += 1
+      this.#forget(name)
+      return true
+    }
+    return false
+  }
+
+  #mayGo(name: string): boolean {
+    const kernel = kernelOf(this.#host)
+    const runner = kernel.scope(name)
+    return runner.isResting && !isWorthKeeping(runner.context, kernel.clock.now())
+  }
+
+  #forget(name: string): void {
+    this.#scopes.delete(name)
+    for (const heard of this.#listeners) heard(name)
+    kernelOf(this.#host)
+      .forget(name)
+      .then(
+        (isForgotten) => {
+          // Somebody uses it again.
+          if (!isForgotten && !this.#scopes.has(name)) this.#scopes.set(name, false)
+        },
+        // A journal that fails tells its listener.
+        () => {},
+      )
+  }
+}
