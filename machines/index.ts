@@ -3,6 +3,7 @@
 export { wakeAt } from './events/deadlines.ts'
 export type { BelievedLimit, Interval } from './limits/belief/projection.ts'
 export * from './model/call.ts'
+export { type Charges, defaultCharges } from './model/charges.ts'
 export type * from './model/decision.ts'
 export type * from './model/event.ts'
 export { checkEvent } from './model/event-check.ts'

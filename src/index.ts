@@ -3,7 +3,9 @@
 export {
   adaptivePolicy,
   type Call,
+  type Charges,
   type Decision,
+  defaultCharges,
   defaultPolicy,
   type EpisodeSummary,
   type Evidence,
@@ -43,6 +45,7 @@ export {
   laneRefusalIn,
 } from './clients/membrane-adapter.ts'
 export { type Clock, ManualClock, systemClock } from './clock.ts'
+export { chargesOf, type KnownCharges } from './config/charges.ts'
 export { policyFromEnvironment } from './config/environment.ts'
 export {
   bestEffortLaneCap,
@@ -54,6 +57,7 @@ export {
   modelGatePolicy,
   workerPoolPolicy,
 } from './config/pools.ts'
+export { type Breaker, BreakerOpen } from './fan-out/breaker.ts'
 export { type MapFunction, type MapOptions, mapConcurrent } from './fan-out/map-concurrent.ts'
 export {
   Abandoned,
@@ -76,6 +80,7 @@ export {
 } from './host/errors.ts'
 export type { Explanation } from './host/explain.ts'
 export { LaneHost, LaneScope, openHost } from './host/host.ts'
+export { type JournalStatus, journalStatus } from './host/journal-status.ts'
 export { type Disposition, Permit, type Settlement } from './host/permit.ts'
 export { ReplayDiverged } from './host/recovery.ts'
 export type { CallRequest } from './host/request.ts'

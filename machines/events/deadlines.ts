@@ -2,10 +2,10 @@
 import { HashMap } from 'effect'
 import { rest } from '../collections/heap.ts'
 import { peek } from '../collections/queue.ts'
-import { fitsAt, noBudget } from '../limits/budget.ts'
+import { noBudget } from '../limits/budget.ts'
 import type { Lane } from '../model/call.ts'
 import {
-  costOfCall,
+  budgetFitsAt,
   isHeld,
   owedInMs,
   ranksAgeAt,
@@ -158,7 +158,7 @@ const firstAuxiliaryTime = (context: ScopeContext): number => {
   let earliest = never
   if (waitsForProvider(context)) earliest = sooner(context, earliest, context.wait!.untilMs)
   const front = context.budget === noBudget ? null : turnFront(context)
-  if (front !== null) earliest = sooner(context, earliest, fitsAt(context.budget, costOfCall(front), at))
+  if (front !== null) earliest = sooner(context, earliest, budgetFitsAt(context, front))
   // Who backs off may stand behind a front that waits for something else.
   for (const pace of Object.values(context.pacing)) {
     earliest = sooner(context, earliest, pace.pausedUntilMs)

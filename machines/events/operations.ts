@@ -11,7 +11,7 @@ import { adopt } from '../scheduling/shedding.ts'
 import { sweepBy } from '../scheduling/timeouts.ts'
 import { lookup, type Waiting } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
-import { correct } from './settlement.ts'
+import { giveBack } from './settlement.ts'
 
 export const beginTurn = (draft: Draft, turnId: string, betweenRounds: 'hold' | 'yield'): void => {
   const before = lookup(draft.turns, turnId)
@@ -69,8 +69,7 @@ export const recover = (draft: Draft): void => {
   for (const flight of flights) {
     land(draft, flight)
     if (flight.stage === 'admitted' || draft.policy.unknownAfterRestart === 'dispatchAgain') {
-      if (flight.stage === 'admitted')
-        correct(draft, flight, { requests: 0, inputTokens: 0, outputTokens: 0 })
+      if (flight.stage === 'admitted') giveBack(draft, flight)
       returnToPlace(draft, flight, 'recovered')
     } else {
       draft.counters.unknownOutcomes += 1

@@ -1,12 +1,12 @@
 /** A dispatch is answered: what that does to the call, to the budget and to what is known of the provider. */
 import { HashMap } from 'effect'
 import * as belief from '../limits/belief/belief.ts'
-import { charge, learn } from '../limits/budget.ts'
+import { type Cost, charge, learn } from '../limits/budget.ts'
 import { capacityOf, grown, shrunk } from '../limits/capacity.ts'
+import { nothing, takenInTheEnd } from '../limits/charges.ts'
 import * as pacing from '../limits/pacing.ts'
 import type { ScopeEvent } from '../model/event.ts'
 import type { Evidence, EvidenceKind } from '../model/evidence.ts'
-import { costOfCall } from '../scheduling/admission.ts'
 import { end, land, leaveWindow, reject, returnToPlace } from '../scheduling/lifecycle.ts'
 import { type InFlight, lookup } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
@@ -88,30 +88,29 @@ const settleThrottled = (draft: Draft, flight: InFlight, { evidence, owner }: Se
   end(draft, flight.call, 'throttled')
 }
 
-/** Corrects the estimate by what was used; what the provider never accepted it did not charge. */
+/** Corrects what was taken at admission by what the provider has taken in the end. */
 const account = (draft: Draft, flight: InFlight, { outcome, usage }: Settled): void => {
-  const estimated = costOfCall(flight)
-  const refund =
-    flight.stage !== 'accepted' &&
-    (outcome === 'failed' || outcome === 'cancelled' || outcome === 'throttled')
-  const actual = refund
-    ? { requests: 0, inputTokens: 0, outputTokens: 0 }
-    : {
-        requests: 1,
-        inputTokens: usage?.inputTokens ?? estimated.inputTokens,
-        outputTokens: usage?.outputTokens ?? estimated.outputTokens,
-      }
-  correct(draft, flight, actual)
+  const { stage, taken, call } = flight
+  const cost = takenInTheEnd(draft.policy.charges, call, { outcome, stage, usage, taken })
+  const wasRefused =
+    stage !== 'accepted' && (outcome === 'failed' || outcome === 'cancelled' || outcome === 'throttled')
+  correct(draft, flight, cost, wasRefused ? 0 : (usage?.inputTokens ?? call.inputTokens))
 }
 
-export const correct = (draft: Draft, flight: InFlight, actual: ReturnType<typeof costOfCall>): void => {
-  const estimated = costOfCall(flight)
-  const inputTokens = actual.inputTokens - estimated.inputTokens
-  const outputTokens = actual.outputTokens - estimated.outputTokens
-  const requests = actual.requests - estimated.requests
-  if (inputTokens === 0 && outputTokens === 0 && requests === 0) return
-  draft.budget = charge(draft.budget, { requests, inputTokens, outputTokens }, draft.at)
-  draft.belief = belief.sent(draft.belief, inputTokens, flight.grantedAt, draft.at)
+/** The provider never saw it: the budget is as if it had not been granted. */
+export const giveBack = (draft: Draft, flight: InFlight): void => correct(draft, flight, nothing, 0)
+
+const correct = (draft: Draft, flight: InFlight, cost: Cost, acceptedTokens: number): void => {
+  const { taken, call } = flight
+  const requests = cost.requests - taken.requests
+  const inputTokens = cost.inputTokens - taken.inputTokens
+  const outputTokens = cost.outputTokens - taken.outputTokens
+  if (requests !== 0 || inputTokens !== 0 || outputTokens !== 0)
+    draft.budget = charge(draft.budget, { requests, inputTokens, outputTokens }, draft.at)
+  // The belief is of what is accepted, whatever the provider charges for it.
+  const beyondEstimate = acceptedTokens - call.inputTokens
+  if (beyondEstimate !== 0)
+    draft.belief = belief.sent(draft.belief, beyondEstimate, flight.grantedAt, draft.at)
 }
 
 /** What a refusal says of this class and of the ceiling. */

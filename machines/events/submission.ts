@@ -4,9 +4,9 @@ import { add } from '../collections/heap.ts'
 import { empty, insert, push } from '../collections/queue.ts'
 import { came } from '../limits/belief/demand.ts'
 import { neverFits } from '../limits/budget.ts'
+import { neededFor } from '../limits/charges.ts'
 import type { Call } from '../model/call.ts'
 import type { ScopeEvent } from '../model/event.ts'
-import { costOfCall } from '../scheduling/admission.ts'
 import { lend } from '../scheduling/dispatch.ts'
 import { enqueueAuxiliary, isReady, leaveBacklog, seqOf } from '../scheduling/fairness.ts'
 import { setDependents } from '../scheduling/grant.ts'
@@ -26,7 +26,7 @@ import { turnAway } from '../scheduling/shedding.ts'
 import { noteArrival, sweepBy } from '../scheduling/timeouts.ts'
 import { lookup, type Waiting } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
-import { correct } from './settlement.ts'
+import { giveBack } from './settlement.ts'
 
 type Submitted = Extract<ScopeEvent, { type: 'call.submitted' }>
 
@@ -40,7 +40,7 @@ export const submit = (draft: Draft, { call, dispatchAtOnce = false }: Submitted
     return tellUnknown(draft, call.id)
   }
   draft.counters.submitted += 1
-  if (neverFits(draft.budget, costOfCall({ call })) !== null) {
+  if (neverFits(draft.budget, neededFor(draft.policy.charges, call)) !== null) {
     reject(draft, call.id, 'exceeds-limit')
     return
   }
@@ -180,6 +180,6 @@ export const withdraw = (draft: Draft, callId: string): void => {
   const flight = lookup(draft.inFlight, callId)
   if (flight?.stage !== 'admitted') return
   land(draft, flight)
-  correct(draft, flight, { requests: 0, inputTokens: 0, outputTokens: 0 })
+  giveBack(draft, flight)
   end(draft, flight.call, 'withdrawn')
 }

@@ -56,6 +56,8 @@ export const CallSchema = Schema.Struct({
    * permit's place.
    */
   parentId: Schema.NullOr(text(1, 256)),
+  /** Output tokens at most that the call allows its answer (`max_tokens`). Left out when it states none. */
+  maxOutputTokens: Schema.optionalKey(integer(0, maxTokens)),
 })
 
 /** One dispatch to the provider, without any of its content. */
@@ -81,6 +83,7 @@ export const isCall = (call: Call): boolean =>
   isText(call.principal) &&
   isCount(call.inputTokens, maxTokens) &&
   isCount(call.outputTokens, maxTokens) &&
+  (call.maxOutputTokens === undefined || isCount(call.maxOutputTokens, maxTokens)) &&
   (call.deadlineAt === null || isCount(call.deadlineAt, maxEpochMs)) &&
   (call.turnId === null || isText(call.turnId)) &&
   (call.parentId === null || isText(call.parentId)) &&
@@ -95,4 +98,8 @@ export interface Usage {
   /** Input tokens as the provider's limiter counts them. */
   readonly inputTokens: number | null
   readonly outputTokens: number | null
+  /** All input tokens, those read from a cache included. Left out where nobody tells the two apart. */
+  readonly allInputTokens?: number
+  /** Of `allInputTokens`, those read from a cache. */
+  readonly cacheReadTokens?: number
 }

@@ -40,6 +40,8 @@ const optional = Schema.optional
 const UsageSchema = Schema.Struct({
   inputTokens: Schema.NullOr(tokens),
   outputTokens: Schema.NullOr(tokens),
+  allInputTokens: optional(tokens),
+  cacheReadTokens: optional(tokens),
 })
 
 const EvidenceSchema = Schema.Struct({
@@ -125,7 +127,9 @@ const isUsage = (usage: Usage | undefined): boolean =>
   usage === undefined ||
   (usage !== null &&
     isAmountOrNull(usage.inputTokens, 0, maxTokens) &&
-    isAmountOrNull(usage.outputTokens, 0, maxTokens))
+    isAmountOrNull(usage.outputTokens, 0, maxTokens) &&
+    (usage.allInputTokens === undefined || isAmount(usage.allInputTokens, 0, maxTokens)) &&
+    (usage.cacheReadTokens === undefined || isAmount(usage.cacheReadTokens, 0, maxTokens)))
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
 

@@ -1,5 +1,6 @@
 import { Schema } from 'effect'
 import { maxTokens } from './call.ts'
+import { type Charges, ChargesSchema, defaultCharges } from './charges.ts'
 import { decodeOrThrow, finite, InvalidInput, integer, maxSafe, type Problem, text } from './invalid.ts'
 
 const day = 24 * 60 * 60_000
@@ -121,6 +122,8 @@ const PolicySchema = Schema.Struct({
   /** Whether a call may be dispatched again when its host died before the outcome was known. */
   unknownAfterRestart: Schema.Literals(['report', 'dispatchAgain']),
   limits: LimitsSchema,
+  /** What the provider counts of a call against these limits, and when (`model/charges.ts`). */
+  charges: ChargesSchema,
   /** Share of a principal in the auxiliary lane, by its name; 1 when not named. */
   weights: Schema.Record(text(1, 256), finite(0.01, 1_000)),
   /** Largest number of a principal's auxiliaries in flight, by the principal's name. */
@@ -138,8 +141,10 @@ const PolicySchema = Schema.Struct({
 
 /** Every setting of one scope. Durations in milliseconds. */
 export type Policy = typeof PolicySchema.Type
-export type PolicyInput = Partial<Omit<Policy, 'limits' | 'qos'>> & {
+export type PolicyInput = Partial<Omit<Policy, 'limits' | 'charges' | 'qos'>> & {
   readonly limits?: Partial<Limits>
+  /** A field that is left out is as in `defaultCharges`. */
+  readonly charges?: Partial<Charges>
   /** A field that is left out is `auto`: `{}` sizes everything by the capacity. */
   readonly qos?: Partial<QosPolicy> | null
 }
@@ -193,6 +198,7 @@ export const defaultPolicy: Policy = {
   unknownRetentionMs: 7 * 24 * 60 * 60_000,
   unknownAfterRestart: 'report',
   limits: noLimits,
+  charges: defaultCharges,
   weights: {},
   quotas: {},
   principalQuota: null,
@@ -253,6 +259,7 @@ const completed = (name: string, input: PolicyInput, base: Policy): Policy => {
           ...base,
           ...input,
           limits: merged(base.limits, input.limits),
+          charges: merged(base.charges, input.charges),
           qos:
             input.qos === null
               ? null

@@ -1,6 +1,7 @@
 import type { Queue } from '../collections/queue.ts'
-import { type Cost, fitsAt } from '../limits/budget.ts'
+import { fitsAt, noBudget } from '../limits/budget.ts'
 import { capacityOf, reservedOf } from '../limits/capacity.ts'
+import { neededFor } from '../limits/charges.ts'
 import * as pacing from '../limits/pacing.ts'
 import type { PriorityClass } from '../model/call.ts'
 import type { DeferReason } from '../model/decision.ts'
@@ -10,11 +11,11 @@ import { auxiliaryVerdict, primaryVerdict, type Verdict } from './planner.ts'
 import { standingRank } from './primary-order.ts'
 import { heldSince, ringFront } from './turns.ts'
 
-export const costOfCall = ({ call }: Pick<Waiting, 'call'>): Cost => ({
-  requests: 1,
-  inputTokens: call.inputTokens,
-  outputTokens: call.outputTokens,
-})
+/** When the budget holds what the call needs, epoch milliseconds; the scope's time when it does now. */
+export const budgetFitsAt = (
+  { budget, policy, at }: ScopeContext,
+  { call }: Pick<Waiting, 'call'>,
+): number => (budget === noBudget ? at : fitsAt(budget, neededFor(policy.charges, call), at))
 
 /** Whether the gate is closed for a primary: one waits, or the policy still holds it for one that runs, or for its turn. */
 export const primaryWanted = ({ policy, counts, heldTurns }: ScopeContext): boolean =>
@@ -58,7 +59,7 @@ export const isHeld = (context: ScopeContext): boolean => {
   if (context.ring.size === 0 || !(context.foregroundActive || primaryWanted(context))) return false
   if (waitsForProvider(context) || fillsItsPlaces(context)) return false
   const front = turnFront(context)
-  return front !== null && fitsAt(context.budget, costOfCall(front), context.at) <= context.at
+  return front !== null && budgetFitsAt(context, front) <= context.at
 }
 
 /** Milliseconds that the held clock has still to run before a quantum is owed; null when nobody could have it. */
@@ -100,12 +101,12 @@ export interface Misfit {
 
 /** Why this auxiliary does not fit, though the lane may go. */
 export const auxiliaryFit = (context: ScopeContext, waiting: Waiting): Misfit => {
-  const { at, budget } = context
+  const { at } = context
   if (isPaced(context, waiting)) {
     const { pausedUntilMs } = paceOf(context, waiting.call.priorityClass)
     return { reason: 'pacing', tryAtMs: pausedUntilMs > at ? pausedUntilMs : Infinity, probe: false }
   }
-  const budgetMs = fitsAt(budget, costOfCall(waiting), at)
+  const budgetMs = budgetFitsAt(context, waiting)
   if (budgetMs > at) return { reason: 'budget', tryAtMs: budgetMs, probe: false }
   const { tryAtMs, probe } = auxiliaryVerdict(context, waiting)
   return tryAtMs > at ? { reason: 'forecast', tryAtMs, probe: false } : { reason: null, tryAtMs: at, probe }
@@ -122,7 +123,7 @@ export const primaryFit = (context: ScopeContext, waiting: Waiting): Verdict => 
     at,
     wait?.untilMs ?? 0,
     pace.refusals > 0 ? pace.pausedUntilMs : 0,
-    fitsAt(context.budget, costOfCall(waiting), at),
+    budgetFitsAt(context, waiting),
   )
   const { tryAtMs, probe } = primaryVerdict(context, waiting)
   return { tryAtMs: Math.max(othersMs, tryAtMs), probe }

@@ -2,12 +2,12 @@
 import { HashMap } from 'effect'
 import * as belief from '../limits/belief/belief.ts'
 import { charge } from '../limits/budget.ts'
+import { takenAtAdmission } from '../limits/charges.ts'
 import * as pacing from '../limits/pacing.ts'
 import type { PriorityClass } from '../model/call.ts'
 import type { GrantReason } from '../model/decision.ts'
 import { type InFlight, lookup, type TakenTurn, type Waiting, without } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
-import { costOfCall } from './admission.ts'
 import { checkEntered, checkGrant, checkLeft } from './invariants.ts'
 import { noteGrant } from './timeouts.ts'
 
@@ -35,6 +35,7 @@ export const grant = (
     preempted: false,
     borrowed,
     paced: takeWindow(draft, call.priorityClass),
+    taken: takenAtAdmission(draft.policy.charges, call),
     heldFromMs,
     turn,
   }
@@ -43,7 +44,7 @@ export const grant = (
   checkLeft(waited, draft.waiting, call.id)
   checkEntered(flew, draft.inFlight, call.id)
   if (probes) holdForProbe(draft, call.id)
-  draft.budget = charge(draft.budget, costOfCall(waiting), draft.at)
+  draft.budget = charge(draft.budget, granted.taken, draft.at)
   draft.belief = believed(draft, call.inputTokens)
   countGrant(draft, granted)
   noteGrant(draft, call.lane, { seq, id: call.id, grantedAt: draft.at })

@@ -1,13 +1,12 @@
 /** Why a call that is still waiting waits: one closed word, derived from the context. */
 
-import { fitsAt } from '../limits/budget.ts'
 import { capacityOf } from '../limits/capacity.ts'
 import type { DeferReason } from '../model/decision.ts'
 import { lookup, type ScopeContext, type Waiting } from '../state/context.ts'
 import {
   auxiliaryFit,
   auxiliaryObstacle,
-  costOfCall,
+  budgetFitsAt,
   nextPrimary,
   primaryFitsAt,
   primaryWanted,
@@ -25,10 +24,10 @@ export interface WaitReason {
 const because = (reason: DeferReason, wakeAt: number | null = null): WaitReason => ({ reason, wakeAt })
 
 const whyPrimaryQuiet = (context: ScopeContext, waiting: Waiting): WaitReason => {
-  const { at, wait, budget, pacing } = context
+  const { at, wait, pacing } = context
   const fits = primaryFitsAt(context, waiting)
   if (waitsForProvider(context)) return because('provider-wait', wait!.untilMs)
-  if (fitsAt(budget, costOfCall(waiting), at) > at) return because('budget', fits)
+  if (budgetFitsAt(context, waiting) > at) return because('budget', fits)
   const pace = pacing[waiting.call.priorityClass]
   if (pace !== undefined && pace.refusals > 0 && at < pace.pausedUntilMs) return because('pacing', fits)
   return because('quiet-window', fits)
@@ -69,7 +68,7 @@ const whyAuxiliary = (context: ScopeContext, waiting: Waiting): WaitReason => {
   const obstacle = auxiliaryObstacle(context)
   if (obstacle !== null) return because(obstacle)
   const { reason: misfit, tryAtMs } = auxiliaryFit(context, waiting)
-  if (misfit === 'budget') return because('budget', fitsAt(context.budget, costOfCall(waiting), at))
+  if (misfit === 'budget') return because('budget', budgetFitsAt(context, waiting))
   if (misfit === 'forecast') return because('forecast', tryAtMs)
   if (misfit === 'pacing') {
     const untilMs = context.pacing[waiting.call.priorityClass]!.pausedUntilMs

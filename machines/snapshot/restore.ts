@@ -3,7 +3,9 @@ import { HashMap } from 'effect'
 import { add, addAll, type Due } from '../collections/heap.ts'
 import { fromArray, push } from '../collections/queue.ts'
 import { readBack } from '../collections/ring.ts'
+import { takenAtAdmission } from '../limits/charges.ts'
 import type { Lane } from '../model/call.ts'
+import { defaultCharges } from '../model/charges.ts'
 import { isReady, parkAtQuota } from '../scheduling/fairness.ts'
 import { countFlight } from '../scheduling/grant.ts'
 import { standingRank } from '../scheduling/primary-order.ts'
@@ -33,12 +35,17 @@ const completed = (waiting: Waiting): Waiting =>
     : waiting
 
 const completedFlight = (flight: InFlight): InFlight =>
-  flight.turn === undefined || flight.heldFromMs === undefined || flight.sizeRefusals === undefined
+  flight.turn === undefined ||
+  flight.heldFromMs === undefined ||
+  flight.sizeRefusals === undefined ||
+  flight.taken === undefined
     ? {
         ...flight,
         heldFromMs: flight.heldFromMs ?? flight.submittedAt,
         sizeRefusals: flight.sizeRefusals ?? flight.attempts - 1,
         turn: flight.turn ?? null,
+        // Before a policy could say what counts, it was what the caller had said.
+        taken: flight.taken ?? takenAtAdmission(defaultCharges, flight.call),
       }
     : flight
 

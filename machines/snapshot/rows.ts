@@ -4,6 +4,7 @@
  * law of the tests shows that both agree.
  */
 import { Schema } from 'effect'
+import type { Cost } from '../limits/budget.ts'
 import { CallSchema, isCall } from '../model/call.ts'
 import { decodeOrThrow, InvalidInput, integer, maxSafe } from '../model/invalid.ts'
 import type { InFlight, TakenTurn, Waiting } from '../state/context.ts'
@@ -41,6 +42,9 @@ export const InFlightSchema = Schema.Struct({
   borrowed: Schema.Boolean,
   paced: Schema.Boolean,
   /** Not there in what older versions wrote. */
+  taken: Schema.optional(
+    Schema.Struct({ requests: counted, inputTokens: Schema.Finite, outputTokens: Schema.Finite }),
+  ),
   sizeRefusals: Schema.optional(counted),
   heldFromMs: Schema.optional(Schema.Finite),
   turn: Schema.optional(
@@ -66,14 +70,21 @@ const isTurn = (value: unknown): boolean => {
     (place === null || Number.isSafeInteger(place)) && [turns, servedAt, heldFromMs].every(Number.isFinite)
   )
 }
+const isCost = (value: unknown): boolean => {
+  if (value === undefined) return true
+  if (!isObject(value)) return false
+  const { requests, inputTokens, outputTokens } = value as Cost
+  return isCount(requests) && Number.isFinite(inputTokens) && Number.isFinite(outputTokens)
+}
 const isFlag = (value: unknown): boolean => typeof value === 'boolean'
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
 
-const fieldsOfCall = Object.keys(CallSchema.fields).length
+/** `maxOutputTokens` is left out where a call states none. */
+const fieldsOfCall = Object.keys(CallSchema.fields).length - 1
 
 const hasPlace = ({ call, seq, submittedAt, attempts, sizeRefusals = 0 }: Waiting | InFlight): boolean =>
   isCall(call) &&
-  Object.keys(call).length === fieldsOfCall &&
+  Object.keys(call).length === fieldsOfCall + (call.maxOutputTokens === undefined ? 0 : 1) &&
   isCount(seq) &&
   Number.isSafeInteger(submittedAt) &&
   isCount(attempts) &&
@@ -109,7 +120,7 @@ export const isWaitingRow = (row: unknown): boolean => {
 /** Accepts the same rows as `InFlightSchema`. */
 export const isInFlightRow = (row: unknown): boolean => {
   if (!isObject(row)) return false
-  const { grantedAt, stage, grant, preempted, borrowed, paced, heldFromMs, turn } = row as InFlight
+  const { grantedAt, stage, grant, preempted, borrowed, paced, taken, heldFromMs, turn } = row as InFlight
   return (
     hasPlace(row as InFlight) &&
     Number.isSafeInteger(grantedAt) &&
@@ -118,6 +129,7 @@ export const isInFlightRow = (row: unknown): boolean => {
     isFlag(preempted) &&
     isFlag(borrowed) &&
     isFlag(paced) &&
+    isCost(taken) &&
     isReading(heldFromMs) &&
     isTurn(turn)
   )

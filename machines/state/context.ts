@@ -5,7 +5,7 @@ import { empty, type Queue } from '../collections/queue.ts'
 import { emptyRing, type Ring } from '../collections/ring.ts'
 import { type Belief, unknownBelief } from '../limits/belief/belief.ts'
 import { type Demand, noDemand } from '../limits/belief/demand.ts'
-import { type Budget, declare, noBudget } from '../limits/budget.ts'
+import { type Budget, type Cost, declare, noBudget } from '../limits/budget.ts'
 import { initialCapacity, type LearnedCapacity } from '../limits/capacity.ts'
 import type { Pace } from '../limits/pacing.ts'
 import { emptyQos, type QosState } from '../limits/shed-limits.ts'
@@ -66,6 +66,8 @@ export interface InFlight {
   readonly borrowed: boolean
   /** The call counts against its class's window until it is accepted. */
   readonly paced: boolean
+  /** What was taken from the budget for it. */
+  readonly taken: Cost
   /** Reading of the held clock when it was submitted. */
   readonly heldFromMs: number
   /** The turn that an auxiliary took, so that a refusal gives it back; null for any other call. */

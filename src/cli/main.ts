@@ -13,6 +13,7 @@ import { releaseVerb } from './release.ts'
 import { replayVerb } from './replay.ts'
 import { serveVerb } from './serve.ts'
 import { simulateVerb } from './simulate.ts'
+import { statusVerb } from './status.ts'
 import { tokenVerb } from './token.ts'
 import { version } from './version.ts'
 
@@ -22,6 +23,7 @@ const verbs = [
   serveVerb,
   demoVerb,
   simulateVerb,
+  statusVerb,
   explainVerb,
   inspectVerb,
   replayVerb,

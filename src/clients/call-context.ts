@@ -6,7 +6,10 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { CallRequest } from '../host/request.ts'
 
 /** A description without the fields of one dispatch: its id, its signal, its size. */
-export type CallContext = Omit<CallRequest, 'id' | 'signal' | 'inputTokens' | 'outputTokens'>
+export type CallContext = Omit<
+  CallRequest,
+  'id' | 'signal' | 'inputTokens' | 'outputTokens' | 'maxOutputTokens'
+>
 
 const storage = new AsyncLocalStorage<CallContext>()
 

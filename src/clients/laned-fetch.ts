@@ -9,6 +9,7 @@ import { currentAmbient } from '../carrier/ambient.ts'
 import { systemClock } from '../clock.ts'
 import { capacityEvidence, LimitReader } from '../gateway/answers/reading.ts'
 import { type BytesEstimator, makeBytesEstimator } from '../gateway/identity/estimator.ts'
+import { maxOutputIn } from '../gateway/identity/max-output.ts'
 import { admissionProblem } from '../gateway/problem/problem.ts'
 import { Attempts, type Sender } from '../host/attempts.ts'
 import type { AdmissionError } from '../host/errors.ts'
@@ -82,8 +83,10 @@ export const lanedFetch = (lanes: LaneScope | LaneHost, options: LanedFetchOptio
     const { scope, provider } = scopeOf(lanes, asked, options)
     const estimated = asked.body === null ? 0 : estimator.estimate(asked.body, asked.model ?? '', scope.name)
     const signal = call.signal ?? asked.signal
+    const maxOutputTokens = asked.body === null ? null : maxOutputIn(asked.body)
     const request = {
       inputTokens: estimated,
+      ...(maxOutputTokens === null ? {} : { maxOutputTokens }),
       ...call,
       id: call.id ?? randomUUID(),
       ...(signal === undefined ? {} : { signal }),

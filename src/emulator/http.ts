@@ -100,7 +100,7 @@ class Door {
       requestId,
       inputTokens: instructions.inputTokens,
       outputTokens,
-      maxOutputTokens: asked.maxOutputTokens ?? outputTokens,
+      ...(asked.maxOutputTokens === null ? {} : { maxOutputTokens: asked.maxOutputTokens }),
       ...(instructions.lane === null ? {} : { lane: instructions.lane }),
     }
     const { fault } = instructions

@@ -39,7 +39,7 @@ export interface ProviderCall {
   readonly inputTokens: number
   /** Length of the answer, tokens; a whole number, >= 0. */
   readonly outputTokens: number
-  /** The caller's limit on the answer, tokens; by default the length of the answer. */
+  /** The caller's limit on the answer (`max_tokens`), tokens; left out when it states none. */
   readonly maxOutputTokens?: number
 }
 
@@ -66,6 +66,8 @@ export interface Ending {
   readonly outputTokens?: number
   /** The call's actual input tokens; by default those charged. */
   readonly inputTokens?: number
+  /** It ended in an error instead of an answer. Default false. */
+  readonly failed?: boolean
 }
 
 /** A provider on a given clock. Synchronous; every method is O(1) in the calls made so far, amortized. */
@@ -126,6 +128,7 @@ class LimitedProvider implements Provider {
   begin(call: ProviderCall): Accepted | Refused {
     checkCount('inputTokens', call.inputTokens)
     checkCount('outputTokens', call.outputTokens)
+    checkCount('maxOutputTokens', call.maxOutputTokens ?? 0)
     const atMs = this.#at(call.atMs)
     const answer = this.#rules.check(this.#states, limitCall(call, atMs))
     this.#states = answer.state
@@ -206,6 +209,8 @@ class LimitedProvider implements Provider {
       inputTokens: call.inputTokens,
       actualInputTokens: ending.inputTokens ?? call.inputTokens,
       outputTokens,
+      maxOutputTokens: call.maxOutputTokens ?? null,
+      failed: ending.failed ?? false,
     })
     this.#log.add({ at: atMs, kind, ...described(call), outputTokens })
     return true
@@ -233,7 +238,7 @@ const checkCount = (name: string, count: number): void => {
 const limitCall = (call: ProviderCall, atMs: number) => ({
   atMs,
   inputTokens: call.inputTokens,
-  maxOutputTokens: call.maxOutputTokens ?? call.outputTokens,
+  maxOutputTokens: call.maxOutputTokens ?? null,
 })
 
 const described = (call: ProviderCall) =>

@@ -188,11 +188,14 @@ const mergeDelta = (before: Usage | null, delta: Usage, stated: Readonly<Record<
     ? delta.cacheWriteTokens
     : before.cacheWriteTokens
   const freshTokens = delta.inputTokens - delta.cacheWriteTokens
+  // A relay that counts nothing writes 0.
+  const inputTokens = freshTokens > 0 ? freshTokens + cacheWriteTokens : before.inputTokens
+  const cacheReadTokens = states('cache_read_input_tokens') ? delta.cacheReadTokens : before.cacheReadTokens
   return {
-    // A relay that counts nothing writes 0.
-    inputTokens: freshTokens > 0 ? freshTokens + cacheWriteTokens : before.inputTokens,
+    inputTokens,
+    allInputTokens: inputTokens + cacheReadTokens,
     outputTokens: delta.outputTokens,
-    cacheReadTokens: states('cache_read_input_tokens') ? delta.cacheReadTokens : before.cacheReadTokens,
+    cacheReadTokens,
     cacheWriteTokens,
   }
 }

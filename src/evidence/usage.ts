@@ -7,6 +7,8 @@ export interface Usage {
    * writes, without cache reads. OpenAI and Gemini: all prompt tokens, cached ones included.
    */
   readonly inputTokens: number
+  /** All input tokens, those read from a cache included, >= 0. */
+  readonly allInputTokens: number
   /** Output tokens including reasoning, >= 0. */
   readonly outputTokens: number
   /** Input served from a cache, >= 0. Part of `inputTokens` only on the OpenAI and Gemini wires. */
@@ -44,10 +46,13 @@ export const usageOf = (provider: string, stated: JsonObject): Usage | null => {
 
 const messagesUsage = (stated: JsonObject): Usage => {
   const cacheWriteTokens = count(stated['cache_creation_input_tokens'])
+  const cacheReadTokens = count(stated['cache_read_input_tokens'])
+  const inputTokens = count(stated['input_tokens']) + cacheWriteTokens
   return {
-    inputTokens: count(stated['input_tokens']) + cacheWriteTokens,
+    inputTokens,
+    allInputTokens: inputTokens + cacheReadTokens,
     outputTokens: count(stated['output_tokens']),
-    cacheReadTokens: count(stated['cache_read_input_tokens']),
+    cacheReadTokens,
     cacheWriteTokens,
   }
 }
@@ -55,6 +60,7 @@ const messagesUsage = (stated: JsonObject): Usage => {
 const responsesUsage = (stated: JsonObject): Usage => {
   return {
     inputTokens: count(stated['input_tokens']),
+    allInputTokens: count(stated['input_tokens']),
     outputTokens: count(stated['output_tokens']),
     cacheReadTokens: count(member(stated['input_tokens_details'], 'cached_tokens')),
     cacheWriteTokens: 0,
@@ -65,6 +71,7 @@ const chatUsage = (stated: JsonObject): Usage => {
   const cached = member(stated['prompt_tokens_details'], 'cached_tokens') ?? stated['prompt_cache_hit_tokens']
   return {
     inputTokens: count(stated['prompt_tokens']),
+    allInputTokens: count(stated['prompt_tokens']),
     outputTokens: count(stated['completion_tokens']),
     cacheReadTokens: count(cached),
     cacheWriteTokens: 0,
@@ -72,8 +79,10 @@ const chatUsage = (stated: JsonObject): Usage => {
 }
 
 const geminiUsage = (stated: JsonObject): Usage => {
+  const inputTokens = count(stated['promptTokenCount']) + count(stated['toolUsePromptTokenCount'])
   return {
-    inputTokens: count(stated['promptTokenCount']) + count(stated['toolUsePromptTokenCount']),
+    inputTokens,
+    allInputTokens: inputTokens,
     outputTokens: count(stated['candidatesTokenCount']) + count(stated['thoughtsTokenCount']),
     cacheReadTokens: count(stated['cachedContentTokenCount']),
     cacheWriteTokens: 0,
@@ -82,10 +91,13 @@ const geminiUsage = (stated: JsonObject): Usage => {
 
 const converseUsage = (stated: JsonObject): Usage => {
   const cacheWriteTokens = count(stated['cacheWriteInputTokens'])
+  const cacheReadTokens = count(stated['cacheReadInputTokens'])
+  const inputTokens = count(stated['inputTokens']) + cacheWriteTokens
   return {
-    inputTokens: count(stated['inputTokens']) + cacheWriteTokens,
+    inputTokens,
+    allInputTokens: inputTokens + cacheReadTokens,
     outputTokens: count(stated['outputTokens']),
-    cacheReadTokens: count(stated['cacheReadInputTokens']),
+    cacheReadTokens,
     cacheWriteTokens,
   }
 }

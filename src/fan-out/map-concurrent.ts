@@ -5,6 +5,7 @@ import { type Ambient, currentAmbient, withAmbient } from '../carrier/ambient.ts
 import type { LaneScope } from '../host/host.ts'
 import type { Permit } from '../host/permit.ts'
 import type { CallRequest } from '../host/request.ts'
+import { type Breaker, underBreaker } from './breaker.ts'
 import { type Source, sourceOf } from './source.ts'
 
 const maxWidth = 65_536
@@ -17,6 +18,8 @@ export interface MapOptions<T> {
   readonly width: number
   /** Returns how each item ended instead of failing with the first failure. */
   readonly collect?: boolean
+  /** Asked before a permit is: while it is open, an item fails with `BreakerOpen` and takes no place in the scope. */
+  readonly breaker?: Breaker
   /** Ends the whole run: waiting calls are withdrawn, running ones aborted. */
   readonly signal?: AbortSignal
   /** Describes an item's call. The options' `lane` and the present class apply where it leaves them out. */
@@ -98,11 +101,12 @@ class FanOut<T, R> {
   }
 
   #call(item: T, index: number, stop: AbortSignal): Promise<R> {
-    const { scope, lane, call } = this.#options
+    const { scope, lane, call, breaker } = this.#options
     const stated = call?.(item, index) ?? {}
     const signal = stated.signal === undefined ? stop : AbortSignal.any([stop, stated.signal])
-    return scope.run({ ...(lane === undefined ? {} : { lane }), ...stated, signal }, (permit) =>
-      this.#dispatch(item, permit, index),
+    const request = { ...(lane === undefined ? {} : { lane }), ...stated, signal }
+    return underBreaker(breaker, index, () =>
+      scope.run(request, (permit) => this.#dispatch(item, permit, index)),
     )
   }
 

@@ -20,7 +20,8 @@ const callText = (call: Call): string =>
   `,"inputTokens":${number(call.inputTokens)},"outputTokens":${number(call.outputTokens)}` +
   `,"deadlineAt":${number(call.deadlineAt)}` +
   `,"dependsOn":${call.dependsOn.length === 0 ? '[]' : JSON.stringify(call.dependsOn)}` +
-  `,"parentId":${quotedOrNull(call.parentId)}}`
+  `,"parentId":${quotedOrNull(call.parentId)}` +
+  `${call.maxOutputTokens === undefined ? '' : `,"maxOutputTokens":${number(call.maxOutputTokens)}`}}`
 
 const eventText = (event: ScopeEvent): string => {
   if (event.type === 'call.submitted') {

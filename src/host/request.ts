@@ -26,6 +26,8 @@ export interface CallRequest {
   readonly inputTokens?: number
   /** Estimated output tokens. 0 when left out. */
   readonly outputTokens?: number
+  /** Output tokens at most that the call allows its answer (`max_tokens`), 0 to 1,000,000,000. */
+  readonly maxOutputTokens?: number
   /** Epoch milliseconds by the machine's clock, as `Date.now()` gives them, after which nobody wants the answer. */
   readonly deadlineAt?: number
   readonly turnId?: string
@@ -63,6 +65,7 @@ export const callOf = (request: CallRequest, scope: string, ambient: Ambient, cl
     deadlineAt: deadlineOf(request.deadlineAt ?? undefined, clock),
     dependsOn: request.dependsOn ?? [],
     parentId: parentIn(ambient, scope),
+    ...(request.maxOutputTokens === undefined ? {} : { maxOutputTokens: request.maxOutputTokens }),
   }
   return isCall(call) ? call : parseCall(call)
 }

@@ -95,6 +95,11 @@ export const modelGate = asShown([
     gate,
     'refuses background while a high one waits, even on an empty gate',
   ],
+  [
+    'high lands whenever a place is free, however long background has waited',
+    gate,
+    'with background that has waited longer than any deferral, high lands whenever a place is free, at every size',
+  ],
   ['every class in flight counts', gate, 'counts every class in flight against the places of background'],
   ['a single permit serves all', gate, 'of a single permit serves %s'],
   [
@@ -167,7 +172,12 @@ export const modelGate = asShown([
     'keeps its waiting tasks, and does not run again what may have run',
   ],
   [
-    'beat: a view across processes',
+    'beat: a view across processes: lanes, permits, oldest waits',
+    'host/journal-status.test.ts',
+    "sees another live process's lanes waiting and in flight, its permits and its oldest waits",
+  ],
+  [
+    'beat: a view across processes: leases',
     'leases/processes.test.ts',
     'sees the lease of the first, and that it was released',
   ],
@@ -194,6 +204,21 @@ export const fanOut = asShown([
     'width and gate are both kept',
     mapConcurrent,
     'keeps the order, the width and the capacity, and ends every item',
+  ],
+  [
+    'breaker before the gate: an open one refuses before a permit is asked for',
+    'fan-out/breaker.test.ts',
+    'that is open refuses every item, and no permit is asked for',
+  ],
+  [
+    'breaker, then gate, then the work',
+    'fan-out/breaker.test.ts',
+    'is asked first, then the gate, then the function, and is told how it ended',
+  ],
+  [
+    'breaker: half-open lets one through',
+    'fan-out/breaker.test.ts',
+    'that is half-open lets one through, and the rest when that one has succeeded',
   ],
   [
     'beat: the width comes before the permit, so that none idles',

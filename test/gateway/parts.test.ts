@@ -120,6 +120,7 @@ describe('the configuration', () => {
       wire: 'openai',
       provider: 'vllm',
       honoursPriority: true,
+      charges: null,
     })
     expect(upstreams.find(({ name }) => name === 'anthropic')).toMatchObject({
       baseUrl: 'https://relay.example',
@@ -188,6 +189,7 @@ describe('what travels', () => {
       wire: 'openai',
       provider: 'p',
       honoursPriority: false,
+      charges: null,
     } as const
     const router = makeRouter([upstream])
     const route = (url: string) => router.route(targetOf(url) as Target)

@@ -76,6 +76,8 @@ export interface SettingOptions {
   readonly upstream?: ScriptedUpstream
   readonly wire?: 'anthropic' | 'openai' | 'gemini' | 'other'
   readonly honoursPriority?: boolean
+  /** Of the scripted upstream. */
+  readonly charges?: unknown
   readonly policy?: PolicyInput
   readonly emulator?: {
     readonly rules?: unknown
@@ -95,6 +97,7 @@ export interface SettingOptions {
 
 export const startSetting = async (options: SettingOptions = {}): Promise<Setting> => {
   const { upstream, wire = 'anthropic', honoursPriority = false, policy, emulator, transport } = options
+  const charges = options.charges === undefined ? {} : { charges: options.charges }
   const host = await openHost({
     journal: options.journal ?? ':memory:',
     ...(options.clock === undefined ? {} : { clock: options.clock }),
@@ -110,7 +113,7 @@ export const startSetting = async (options: SettingOptions = {}): Promise<Settin
     ...(options.scopesLimit === undefined ? {} : { scopesLimit: options.scopesLimit }),
     ...(upstream === undefined
       ? {}
-      : { upstreams: [{ name: 'scripted', baseUrl: upstream.url, wire, honoursPriority }] }),
+      : { upstreams: [{ name: 'scripted', baseUrl: upstream.url, wire, honoursPriority, ...charges }] }),
     ...(policy === undefined ? {} : { policies: { '*': policy } }),
     emulator: { firstTokenMs: 0, perOutputTokenMs: 0, ...emulator },
   })

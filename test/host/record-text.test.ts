@@ -17,6 +17,7 @@ const call: Required<Call> = {
   deadlineAt: 1_700_000_300_000,
   dependsOn: ['merge-1', 'merge-2'],
   parentId: 'turn-0',
+  maxOutputTokens: 8_192,
 }
 const decision: Required<Decision> = {
   callId: 'turn-1',
@@ -28,7 +29,12 @@ const decision: Required<Decision> = {
   dispatched: true,
   retryAfterMs: 250,
 }
-const usage: Required<Usage> = { inputTokens: 180_412, outputTokens: null }
+const usage: Required<Usage> = {
+  inputTokens: 180_412,
+  outputTokens: null,
+  allInputTokens: 190_000,
+  cacheReadTokens: 9_588,
+}
 const submitted: Required<Extract<ScopeEvent, { type: 'call.submitted' }>> = {
   type: 'call.submitted',
   call,

@@ -84,6 +84,20 @@ describe('the gate', () => {
     },
   )
 
+  it('with background that has waited longer than any deferral, high lands whenever a place is free, at every size', () => {
+    for (let capacity = 2; capacity <= 9; capacity++) {
+      for (let reserve = 1; reserve < capacity; reserve++) {
+        const gate = gateOf(capacity, reserve)
+        gate.flood(30)
+        for (const priorityClass of ['interactive', 'orchestration', 'hydration'] as const) {
+          gate.outlivesDeferrals()
+          const isFree = gate.inFlight.length < capacity
+          expect(gate.lands(priorityClass), `${priorityClass} at ${capacity}, ${reserve} kept`).toBe(isFree)
+        }
+      }
+    }
+  })
+
   it('lets background have exactly capacity - reserve when nothing higher contends', () => {
     const gate = gateOf(8, 3)
     gate.flood(100)

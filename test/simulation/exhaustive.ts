@@ -51,6 +51,8 @@ export const exhaustive = (tiny: TinyCase): Achieved => {
         inputTokens,
         actualInputTokens: inputTokens,
         outputTokens,
+        maxOutputTokens: null,
+        failed: false,
       })
     }
     return { state: after, running: running.filter(({ endsAtMs }) => endsAtMs > atMs) }
@@ -79,7 +81,7 @@ export const exhaustive = (tiny: TinyCase): Achieved => {
       const answer = rules.check(state, {
         atMs,
         inputTokens: call.inputTokens,
-        maxOutputTokens: call.outputTokens,
+        maxOutputTokens: null,
       })
       if (!answer.accepted) continue
       const endsAtMs = atMs + tiny.firstTokenMs + tiny.perOutputTokenMs * call.outputTokens

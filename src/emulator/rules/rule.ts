@@ -16,6 +16,7 @@ export const ruleNames = [
   'slow-down',
   'requests-per-minute',
   'output-tokens-per-minute',
+  'reserved-tokens',
   'concurrency',
   'overload',
   'outage',
@@ -42,11 +43,11 @@ export interface LimitCall {
   readonly atMs: number
   /** Input tokens that count against limits, >= 0. */
   readonly inputTokens: number
-  /** The caller's limit on output tokens, >= 0. No rule charges it: output counts when produced. */
-  readonly maxOutputTokens: number
+  /** The caller's limit on output tokens (`max_tokens`), >= 0; null when it states none. Only `reserved-tokens` counts it. */
+  readonly maxOutputTokens: number | null
 }
 
-/** How an accepted call ended. Never frees input tokens: the provider charged them at acceptance. */
+/** How an accepted call ended. Only `reserved-tokens` gives anything back. */
 export interface Completion {
   readonly atMs: number
   /** Input tokens charged at acceptance. */
@@ -55,6 +56,10 @@ export interface Completion {
   readonly actualInputTokens: number
   /** Output tokens produced until then, also when the client went away. */
   readonly outputTokens: number
+  /** What the caller had allowed; null when it stated none. */
+  readonly maxOutputTokens: number | null
+  /** It ended in an error instead of an answer. */
+  readonly failed: boolean
 }
 
 /**

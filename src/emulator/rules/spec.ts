@@ -6,6 +6,7 @@ import { outage } from './outage.ts'
 import { outputTokensPerMinute } from './output-tokens-per-minute.ts'
 import { overload } from './overload.ts'
 import { requestsPerMinute } from './requests-per-minute.ts'
+import { countings, reservedTokens, settlements } from './reserved-tokens.ts'
 import { type LimitRule, ruleNames, type Statement, statements } from './rule.ts'
 import { slowDown } from './slow-down.ts'
 import { spendCap } from './spend-cap.ts'
@@ -35,6 +36,7 @@ const TokenBucketSpec = Schema.Struct({
   inputTokensPerMinute: tokens,
   burstInputTokens: Schema.optionalKey(tokens),
   chargedAt: Schema.optionalKey(Schema.Literals(chargedAt)),
+  failuresCharge: Schema.optionalKey(Schema.Boolean),
 })
 
 /** Times after the start, at most a year. */
@@ -138,6 +140,17 @@ const OutputTokensPerMinuteSpec = Schema.Struct({
   outputTokensPerMinute: tokens,
 })
 
+const ReservedTokensSpec = Schema.Struct({
+  rule: Schema.Literal('reserved-tokens'),
+  states,
+  tokensPerMinute: tokens,
+  defaultMaxTokens: Schema.optionalKey(inRange(0, 1_000_000_000, true)),
+  counts: Schema.optionalKey(Schema.Literals(countings)),
+  settles: Schema.optionalKey(Schema.Literals(settlements)),
+  outputWeight: Schema.optionalKey(inRange(1, 100, true)),
+  failuresCharge: Schema.optionalKey(Schema.Boolean),
+})
+
 const ConcurrencySpec = Schema.Struct({
   rule: Schema.Literal('concurrency'),
   states,
@@ -184,6 +197,7 @@ export const RuleSpec = Schema.Union([
   SlowDownSpec,
   RequestsPerMinuteSpec,
   OutputTokensPerMinuteSpec,
+  ReservedTokensSpec,
   ConcurrencySpec,
   OverloadSpec,
   OutageSpec,
@@ -249,6 +263,8 @@ export const makeRule = (spec: RuleSpec, defaultStates?: Statement): LimitRule<u
       return requestsPerMinute(options)
     case 'output-tokens-per-minute':
       return outputTokensPerMinute(options)
+    case 'reserved-tokens':
+      return reservedTokens(options)
     case 'concurrency':
       return concurrency(options)
     case 'overload':

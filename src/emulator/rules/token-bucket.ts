@@ -16,6 +16,8 @@ export const tokenBucket = (options: {
   readonly burstInputTokens?: number
   /** Default at acceptance. */
   readonly chargedAt?: (typeof chargedAt)[number]
+  /** Whether a request that fails keeps what it took. Default false. */
+  readonly failuresCharge?: boolean
   readonly states?: Statement
 }): LimitRule<Bucket> => {
   const shape: BucketShape = {
@@ -51,12 +53,11 @@ export const tokenBucket = (options: {
         },
       }
     },
-    complete: (bucket, { atMs, inputTokens, actualInputTokens }) =>
-      late
-        ? draw(shape, bucket, atMs, actualInputTokens)
-        : actualInputTokens === inputTokens
-          ? bucket
-          : draw(shape, bucket, atMs, actualInputTokens - inputTokens),
+    complete: (bucket, { atMs, inputTokens, actualInputTokens, failed }) => {
+      const kept = failed && options.failuresCharge !== true ? 0 : actualInputTokens
+      const more = late ? kept : kept - inputTokens
+      return more === 0 ? bucket : draw(shape, bucket, atMs, more)
+    },
     headers: (bucket, atMs) =>
       states === 'none'
         ? []

@@ -1,4 +1,5 @@
 import type { Evidence, Usage } from '../../../machines/index.ts'
+import type { Usage as ReadUsage } from '../../evidence/index.ts'
 
 /** What the body of a success has told so far. */
 export interface BodyReading {
@@ -25,6 +26,10 @@ export interface BodyReader {
   readonly unread: boolean
 }
 
-/** The counts that a scope's budget knows. */
-export const plainUsage = (usage: Usage | null): Usage | null =>
-  usage === null ? null : { inputTokens: usage.inputTokens, outputTokens: usage.outputTokens }
+/** What the core reads of a usage; cache reads are told where there were any. */
+export const coreUsage = (usage: ReadUsage | null): Usage | null => {
+  if (usage === null) return null
+  const { inputTokens, allInputTokens, outputTokens, cacheReadTokens } = usage
+  if (cacheReadTokens === 0) return { inputTokens, outputTokens }
+  return { inputTokens, outputTokens, allInputTokens, cacheReadTokens }
+}

@@ -1,7 +1,7 @@
 /** Reads Amazon's binary event stream, as Bedrock answers `converse-stream` and `invoke-with-response-stream`. */
 import { classify, readUsage } from '../../evidence/index.ts'
 import type { AnswerHead } from '../passage/transport.ts'
-import { type BodyReader, type BodyReading, nothingRead, plainUsage } from './body-reading.ts'
+import { type BodyReader, type BodyReading, coreUsage, nothingRead } from './body-reading.ts'
 
 /** A longer frame is not read, bytes. Amazon's own bound is 24 MB for all kinds of streams; those of text are small. */
 const frameBytes = 1024 * 1024
@@ -36,7 +36,7 @@ export const makeFramesReader = (provider: string, head: AnswerHead, receivedAtM
     const inner = event === 'chunk' ? chunkOf(body) : body
     const kind = typeof inner === 'object' && inner !== null && 'type' in inner ? String(inner.type) : event
     if (kind === 'messageStart' || kind === 'message_start') saysMore = true
-    const usage = plainUsage(readUsage('bedrock', inner))
+    const usage = coreUsage(readUsage('bedrock', inner))
     if (usage !== null) {
       const before = reading.usage?.inputTokens ?? null
       // Claude's last event counts the output alone.

@@ -1,8 +1,8 @@
 /** Reads an answer that is one JSON text, of any length: its errors and its usage. */
-import type { Evidence, Usage } from '../../../machines/index.ts'
-import { classify, errorsIn, readUsage, usageAround } from '../../evidence/index.ts'
+import type { Evidence } from '../../../machines/index.ts'
+import { classify, errorsIn, readUsage, type Usage, usageAround } from '../../evidence/index.ts'
 import type { AnswerHead } from '../passage/transport.ts'
-import { type BodyReader, type BodyReading, nothingRead, plainUsage } from './body-reading.ts'
+import { type BodyReader, type BodyReading, coreUsage, nothingRead } from './body-reading.ts'
 
 /** Up to this length an answer is parsed whole, bytes. */
 const wholeBytes = 1024 * 1024
@@ -54,7 +54,7 @@ export const readWhole = (
 ): BodyReading => {
   const body = parsed(bytes)
   return {
-    usage: plainUsage(usageOf(provider, body)),
+    usage: coreUsage(usageOf(provider, body)),
     evidence: errorsIn(body) ? evidenceOf(provider, headers, body, receivedAt) : null,
     truncated: false,
   }
@@ -76,7 +76,7 @@ const usageOf = (provider: string, body: unknown): Usage | null =>
 const readEdges = (provider: string, edges: ReadonlyArray<Buffer>): BodyReading => {
   for (const edge of edges) {
     const usage = usageAround(provider, edge)
-    if (usage !== null) return { ...nothingRead, usage: plainUsage(usage) }
+    if (usage !== null) return { ...nothingRead, usage: coreUsage(usage) }
   }
   return nothingRead
 }

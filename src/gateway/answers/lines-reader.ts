@@ -1,7 +1,7 @@
 /** Reads an answer of one JSON object a line (NDJSON), as Ollama streams it. */
 import { classify, errorsIn, readUsage, usageOf } from '../../evidence/index.ts'
 import type { AnswerHead } from '../passage/transport.ts'
-import { type BodyReader, type BodyReading, nothingRead, plainUsage } from './body-reading.ts'
+import { type BodyReader, type BodyReading, coreUsage, nothingRead } from './body-reading.ts'
 
 /** A longer line is not read, bytes. */
 const lineBytes = 256 * 1024
@@ -22,7 +22,7 @@ export const makeLinesReader = (provider: string, head: AnswerHead, receivedAtMs
     if (!telling.test(text)) return
     const value = parsed(text)
     if (typeof value !== 'object' || value === null) return
-    const usage = plainUsage(usageOfLine(provider, value)) ?? reading.usage
+    const usage = coreUsage(usageOfLine(provider, value)) ?? reading.usage
     const { headers } = head
     const evidence =
       reading.evidence ??

@@ -1,7 +1,7 @@
 /** The reader of a successful answer, by what its head says that it is. */
 import { makeStreamReader } from '../../evidence/index.ts'
 import type { AnswerHead } from '../passage/transport.ts'
-import { type BodyReader, nothingRead, plainUsage } from './body-reading.ts'
+import { type BodyReader, coreUsage, nothingRead } from './body-reading.ts'
 import { decodedReader, isEncoded } from './decoding.ts'
 import { makeFramesReader } from './frames-reader.ts'
 import { makeJsonReader } from './json-reader.ts'
@@ -81,7 +81,7 @@ const makeEventsReader = (provider: string, { headers }: AnswerHead, receivedAt:
       read()
     },
     reading: () => ({
-      usage: plainUsage(reader.usage),
+      usage: coreUsage(reader.usage),
       evidence: reader.evidence,
       truncated: reader.truncated,
     }),

@@ -1,7 +1,8 @@
 /** What the operator may choose: decoded from JSON, every fault named with field, value and range. */
 import { Schema } from 'effect'
-import { InvalidInput, type PolicyInput, parsePolicy } from '../../../machines/index.ts'
+import { type Charges, InvalidInput, type PolicyInput, parsePolicy } from '../../../machines/index.ts'
 import { decodeOrThrow, integer, text } from '../../../machines/model/invalid.ts'
+import { chargesOf, type KnownCharges } from '../../config/charges.ts'
 import { decodeRules, InvalidRules, type RuleSpec } from '../../emulator/index.ts'
 import { wires } from '../answers/wire.ts'
 import type { TlsFiles } from '../entrance/tls.ts'
@@ -41,6 +42,8 @@ const UpstreamSchema = Schema.Struct({
   provider: Schema.optionalKey(segment),
   /** Whether the class is passed on, as `x-resource-priority` and as the body's `priority` (vLLM). Default false. */
   honoursPriority: Schema.optionalKey(Schema.Boolean),
+  /** How it charges calls: a known provider's name, or fields of a policy's `charges`. Default: by what callers say. */
+  charges: Schema.optionalKey(Schema.Unknown),
 })
 
 const EmulatorSchema = Schema.Struct({
@@ -145,7 +148,7 @@ export const parseConfig = (input: unknown = {}): GatewayConfig => {
 const upstreamsOf = (given: ReadonlyArray<typeof UpstreamSchema.Type>): ReadonlyArray<Upstream> => {
   const upstreams = new Map(builtInUpstreams.map((upstream) => [upstream.name, upstream]))
   const names = new Set<string>()
-  for (const [index, { name, wire, provider, honoursPriority, ...rest }] of given.entries()) {
+  for (const [index, { name, wire, provider, honoursPriority, charges, ...rest }] of given.entries()) {
     if (names.has(name)) {
       throw new InvalidInput([
         { field: `config.upstreams.${index}.name`, expected: 'a name of its own', got: JSON.stringify(name) },
@@ -158,9 +161,21 @@ const upstreamsOf = (given: ReadonlyArray<typeof UpstreamSchema.Type>): Readonly
       wire: wire ?? (name === 'anthropic' ? 'anthropic' : 'openai'),
       provider: provider ?? name,
       honoursPriority: honoursPriority ?? false,
+      charges: charges === undefined ? null : upstreamCharges(charges, `config.upstreams.${index}.charges`),
     })
   }
   return [...upstreams.values()]
+}
+
+const upstreamCharges = (given: unknown, field: string): Charges => {
+  try {
+    if (typeof given === 'string') return chargesOf(given as KnownCharges)
+    return parsePolicy({ charges: given as Partial<Charges> }).charges
+  } catch (error) {
+    if (!(error instanceof InvalidInput)) throw error
+    const named = (at: string) => at.replace(/^(?:policy\.)?charges/, field)
+    throw new InvalidInput(error.problems.map((problem) => ({ ...problem, field: named(problem.field) })))
+  }
 }
 
 /** Each is checked as it stands, so that no request can meet a policy that cannot be. */

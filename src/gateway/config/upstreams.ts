@@ -1,5 +1,5 @@
 /** Where requests go: the first segments of a path name an upstream, the rest is the upstream's own. */
-
+import type { Charges } from '../../../machines/index.ts'
 import type { Wire } from '../answers/wire.ts'
 import { climbs, type Target } from '../entrance/target.ts'
 
@@ -12,6 +12,8 @@ export interface Upstream {
   readonly provider: string
   /** Whether it understands `x-resource-priority`. */
   readonly honoursPriority: boolean
+  /** How it charges calls, for the policies of its scopes that do not say it themselves; null where nobody said. */
+  readonly charges: Charges | null
 }
 
 export const reservedNames: ReadonlyArray<string> = ['healthz', 'lanes', 'emulator']
@@ -23,6 +25,7 @@ export const builtInUpstreams: ReadonlyArray<Upstream> = [
     wire: 'anthropic',
     provider: 'anthropic',
     honoursPriority: false,
+    charges: null,
   },
   {
     name: 'openai',
@@ -30,6 +33,7 @@ export const builtInUpstreams: ReadonlyArray<Upstream> = [
     wire: 'openai',
     provider: 'openai',
     honoursPriority: false,
+    charges: null,
   },
 ]
 
@@ -41,6 +45,7 @@ export const emulatorUpstreams = (baseUrl: string): ReadonlyArray<Upstream> =>
     wire,
     provider: `emulator-${wire}`,
     honoursPriority: true,
+    charges: null,
   }))
 
 /** A request's way: its upstream, and the path there. */

@@ -11,6 +11,7 @@ import { withPriorityMember } from '../calls/body-priority.ts'
 import { pathAndQuery, type Route } from '../config/upstreams.ts'
 import { keyOf } from '../identity/credential.ts'
 import type { TokenEstimator } from '../identity/estimator.ts'
+import { maxOutputIn } from '../identity/max-output.ts'
 import type { ScopeFinder } from '../identity/scopes.ts'
 import type { HeldBody } from '../passage/body.ts'
 import { requestFields } from '../passage/forward-headers.ts'
@@ -52,10 +53,15 @@ export const askedCall = (
   if (isProblems(stated)) return stated
   const said = holder === null ? stated : within(stated, holder)
   if (isProblems(said)) return said
-  const runner = scopes.find(upstream.provider, keyOf(request.headers, query ?? ''), model)
+  const runner = scopes.find(upstream, keyOf(request.headers, query ?? ''), model)
   if (runner === 'too-many' || isProblems(runner)) return runner
   const estimatedTokens = estimator.estimate(body, model, runner.name)
-  const call = callFrom(said, runner.name, estimatedTokens, kernelOf(host).clock.now())
+  const call = callFrom(
+    said,
+    runner.name,
+    { estimatedTokens, maxOutputTokens: maxOutputIn(body) },
+    kernelOf(host).clock.now(),
+  )
   // Told only where it is honoured, and only what the client said.
   const isRanked = upstream.honoursPriority && upstream.wire === 'openai' && said.priorityClass !== null
   const sent = isRanked ? withPriorityMember(body, priorityRanks[call.priorityClass]) : body
@@ -86,11 +92,23 @@ export const askedCall = (
   }
 }
 
-const callFrom = (said: CallHeaders, scope: string, estimatedTokens: number, nowMs: number): Call => {
+/** What the body says of the call's size. */
+interface Size {
+  readonly estimatedTokens: number
+  readonly maxOutputTokens: number | null
+}
+
+const callFrom = (
+  said: CallHeaders,
+  scope: string,
+  { estimatedTokens, maxOutputTokens }: Size,
+  nowMs: number,
+): Call => {
   const { id, priorityClass, principal, lane, turnId, inputTokens, deadlineMs } = said
   return callOf(
     {
       inputTokens: inputTokens ?? estimatedTokens,
+      ...(maxOutputTokens === null ? {} : { maxOutputTokens }),
       ...(id === null ? {} : { id }),
       ...(priorityClass === null ? {} : { priorityClass }),
       ...(principal === null ? {} : { principal }),

@@ -50,23 +50,34 @@ export const textMember = (body: Buffer, name: string): string | null => {
 }
 
 /** Where the value of the first top-level member `name` begins; null when there is none or the bytes are no object. */
-export const memberAt = (body: Buffer, name: string): number | null => {
-  const key = JSON.stringify(name)
+export const memberAt = (body: Buffer, name: string): number | null =>
+  membersAt(body, [name]).get(name) ?? null
+
+/** Where the values of these top-level members begin, of each the first. Walks the object once, until all are met. */
+export const membersAt = (body: Buffer, names: ReadonlyArray<string>): ReadonlyMap<string, number> => {
+  const found = new Map<string, number>()
+  const wanted = new Map(names.map((name) => [JSON.stringify(name), name]))
   const start = body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? 3 : 0
   let at = skipBlanks(body, start)
-  if (body[at] !== openBrace) return null
+  if (body[at] !== openBrace) return found
   at = skipBlanks(body, at + 1)
   while (body[at] === quote) {
     const keyEnds = stringEnd(body, at)
     const colonAt = skipBlanks(body, keyEnds)
-    if (keyEnds < 0 || body[colonAt] !== colon) return null
+    if (keyEnds < 0 || body[colonAt] !== colon) return found
     const valueAt = skipBlanks(body, colonAt + 1)
-    if (body.toString('latin1', at, keyEnds) === key) return valueAt
+    const key = body.toString('latin1', at, keyEnds)
+    const name = wanted.get(key)
+    if (name !== undefined) {
+      found.set(name, valueAt)
+      wanted.delete(key)
+      if (wanted.size === 0) return found
+    }
     at = skipBlanks(body, valueEnd(body, valueAt))
-    if (body[at] !== comma) return null
+    if (body[at] !== comma) return found
     at = skipBlanks(body, at + 1)
   }
-  return null
+  return found
 }
 
 const textAt = (body: Buffer, at: number): string | null => {

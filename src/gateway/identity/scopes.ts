@@ -3,17 +3,25 @@
  * clients' to make up, and a scope is remembered: so one stays only when the provider has accepted its
  * key, and the least recently used gives way when there are too many.
  */
-import { InvalidInput, type PolicyInput, type ScopeContext } from '../../../machines/index.ts'
+import { type Charges, InvalidInput, type PolicyInput, type ScopeContext } from '../../../machines/index.ts'
 import { longestStatedWait } from '../../../machines/limits/belief/belief.ts'
 import type { LaneHost } from '../../host/host.ts'
 import { kernelOf } from '../../host/internal.ts'
 import { fingerprint, scopeName } from '../../host/scope-name.ts'
 import type { ScopeRunner } from '../../host/scope-runner.ts'
+import type { Upstream } from '../config/upstreams.ts'
 import type { FieldProblem } from '../problem/field-problem.ts'
+
+/** What a scope has of its upstream. */
+export type ScopeUpstream = Pick<Upstream, 'provider' | 'charges'>
 
 export interface ScopeFinder {
   /** Answers what is wrong when no scope can have this model's name, or that it would be one too many. */
-  find(provider: string, key: string, model: string): ScopeRunner | ReadonlyArray<FieldProblem> | 'too-many'
+  find(
+    upstream: ScopeUpstream,
+    key: string,
+    model: string,
+  ): ScopeRunner | ReadonlyArray<FieldProblem> | 'too-many'
   /** The provider answered a call of the scope otherwise than by refusing its key: the scope stays. */
   proven(scope: string): void
   /** A call of the scope has ended. One that no provider ever accepted goes with its last call. */
@@ -53,6 +61,10 @@ export const isWorthKeeping = (context: ScopeContext, nowMs: number): boolean =>
   longestStatedWait(context.belief, nowMs) !== null ||
   Object.values(context.pacing).some((pace) => pace !== undefined && pace.pausedUntilMs > nowMs)
 
+/** The policy with its upstream's charges, where it has none of its own. */
+const charged = (policy: PolicyInput | undefined, charges: Charges | null): PolicyInput | undefined =>
+  charges === null ? policy : { charges, ...policy }
+
 export const makeScopeFinder = async (host: LaneHost, options: ScopeFinderOptions): Promise<ScopeFinder> => {
   // The journal says the time of each newest checkpoint: those that were used longest ago come first.
   const known = [...(await kernelOf(host).journal.scopes())].sort(
@@ -83,7 +95,11 @@ class RememberedScopes implements ScopeFinder {
     return { remembered: this.#scopes.size, dropped: this.#dropped, refused: this.#refused }
   }
 
-  find(provider: string, key: string, model: string): ScopeRunner | ReadonlyArray<FieldProblem> | 'too-many' {
+  find(
+    { provider, charges }: ScopeUpstream,
+    key: string,
+    model: string,
+  ): ScopeRunner | ReadonlyArray<FieldProblem> | 'too-many' {
     const { secret, policyOf, scopesLimit } = this.#options
     try {
       const name = scopeName({ provider, credential: fingerprint(key, secret), model })
@@ -91,7 +107,7 @@ class RememberedScopes implements ScopeFinder {
       if (before === undefined && this.#scopes.size >= scopesLimit && !this.#makeRoom()) return 'too-many'
       this.#use(name, before ?? false)
       const kernel = kernelOf(this.#host)
-      return before === undefined ? kernel.scope(name, policyOf(name)) : kernel.scope(name)
+      return before === undefined ? kernel.scope(name, charged(policyOf(name), charges)) : kernel.scope(name)
     } catch (error) {
       if (!(error instanceof InvalidInput)) throw error
       return error.problems.map((problem) => ({ ...problem, field: 'model' }))

@@ -3,6 +3,7 @@ import { adaptivePolicy, type PolicyInput } from '../../../machines/index.ts'
 import { type LaneObserver, laneScheduler, retryingClients, sdkRetries } from '../schedulers.ts'
 import type { Contender } from './ground.ts'
 import { oracle } from './oracle/oracle.ts'
+import { pageOf } from './provider-page.ts'
 import { bottleneckReservoir } from './rivals/bottleneck-reservoir.ts'
 import { cooldownRouter } from './rivals/cooldown-router.ts'
 import { edictGate } from './rivals/edict-gate.ts'
@@ -12,13 +13,19 @@ import { settleAndFlush } from './rivals/settle-and-flush.ts'
 
 /**
  * Our scope actor. It knows the facts that an operator can read on a provider's page, such as the stated
- * concurrency. It does not know the rules.
+ * concurrency and how it charges calls. It does not know the rules.
  */
 export const rightofway =
   (policy: PolicyInput, observe?: LaneObserver): Contender =>
   ({ world, scenario }) => {
     const { concurrency } = scenario.provider
-    return laneScheduler(world, concurrency === null ? policy : { ...policy, capacity: concurrency }, observe)
+    const { charges } = pageOf(scenario)
+    const told = {
+      ...policy,
+      ...(concurrency === null ? {} : { capacity: concurrency }),
+      ...(charges === null ? {} : { charges }),
+    }
+    return laneScheduler(world, told, observe)
   }
 
 const naiveRetry: Contender = ({ world, random }) => retryingClients(world, sdkRetries, random)

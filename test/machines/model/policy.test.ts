@@ -66,6 +66,15 @@ const faults: ReadonlyArray<readonly [string, unknown, string]> = [
   ['limits.inputTokensPerDay', 0.5, 'int'],
   ['limits.outputTokensPerMinute', '1000', 'number'],
   ['limits.outputTokensPerDay', 0, `an integer in [1, ${safe}]`],
+  ['charges', 7, 'object'],
+  ['charges.at', 'once', '"admission" | "completion"'],
+  ['charges.output', 'max_tokens', '"none" | "estimate" | "maxTokens"'],
+  ['charges.defaultMaxOutputTokens', -1, 'an integer in [0, 1000000000]'],
+  ['charges.outputWeight', 101, 'a number in [0, 100]'],
+  ['charges.combined', true, '"apart" | "sum" | "larger"'],
+  ['charges.failures', 'yes', 'boolean'],
+  ['charges.cacheReads', 'half', '"asReported" | "free" | "counted"'],
+  ['charges.corrected', 1, 'boolean'],
   ['weights', 3, 'object'],
   ['weights.residence-a', 0, 'a number in [0.01, 1000]'],
   ['quotas', 'all', 'object'],
@@ -111,7 +120,8 @@ describe('a policy', () => {
     const fields = Object.keys(defaultPolicy).filter((field) => field !== 'limits')
     const limits = Object.keys(defaultPolicy.limits).map((field) => `limits.${field}`)
     const tested = new Set(faults.map(([field]) => field))
-    const missing = [...fields, ...limits].filter((field) => !tested.has(field))
+    const charges = Object.keys(defaultPolicy.charges).map((field) => `charges.${field}`)
+    const missing = [...fields, ...limits, ...charges].filter((field) => !tested.has(field))
     expect(missing).toEqual([])
   })
 

@@ -98,6 +98,18 @@ const refillOf = (changes: ReadonlyArray<Rate>, everyMs: number | undefined) => 
   }
 }
 
+type ReservedTokens = Extract<RuleSpec, { readonly rule: 'reserved-tokens' }>
+
+/** Nothing is settled before it is taken, and what is settled stays: the smaller of the two is never given back. */
+const leastTakenOf =
+  ({ defaultMaxTokens = 0, counts, settles, outputWeight = 1 }: ReservedTokens): Relaxation['unitsOf'] =>
+  ({ inputTokens, outputTokens }) => {
+    const together = (output: number): number =>
+      counts === 'larger' ? Math.max(inputTokens, output) : inputTokens + output
+    const reserved = together(defaultMaxTokens)
+    return settles === 'none' ? reserved : Math.min(reserved, together(outputTokens * outputWeight))
+  }
+
 const growing = (floor: number, factor: number, most: number) => (steps: number) =>
   Math.min(most, floor * factor ** steps) * slack
 
@@ -113,6 +125,8 @@ export const relax = (
       // Calls accepted together are all charged later, so only a call above the burst never gets in.
       return { ...bucket(0, burst, inputOf), capacity: () => Number.POSITIVE_INFINITY }
     }
+    case 'reserved-tokens':
+      return bucket(spec.tokensPerMinute, spec.tokensPerMinute, leastTakenOf(spec))
     case 'changing-bucket': {
       const bursts = spec.changes.map((change) => change.burstInputTokens ?? change.inputTokensPerMinute)
       const burst = Math.max(...bursts)

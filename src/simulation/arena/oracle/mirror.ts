@@ -37,7 +37,11 @@ export interface MirrorOptions {
 }
 
 /** Rules that free or charge something when a call ends. */
-const endingsMatterTo: ReadonlySet<string> = new Set(['concurrency', 'output-tokens-per-minute'])
+const endingsMatterTo: ReadonlySet<string> = new Set([
+  'concurrency',
+  'output-tokens-per-minute',
+  'reserved-tokens',
+])
 
 export class MirrorRules {
   readonly #rules: Composite
@@ -78,7 +82,7 @@ export class MirrorRules {
     const answer = this.#rules.check(mirror.state, {
       atMs: Math.floor(atMs),
       inputTokens: load.inputTokens,
-      maxOutputTokens: load.outputTokens,
+      maxOutputTokens: null,
     })
     if (!answer.accepted) return null
     if (!this.#endingsMatter) return { state: answer.state, flights: mirror.flights }
@@ -125,7 +129,7 @@ export class MirrorRules {
     return this.#rules.acceptsAtMs(state, {
       atMs,
       inputTokens: load.inputTokens,
-      maxOutputTokens: load.outputTokens,
+      maxOutputTokens: null,
     })
   }
 
@@ -135,6 +139,8 @@ export class MirrorRules {
       inputTokens,
       actualInputTokens: inputTokens,
       outputTokens,
+      maxOutputTokens: null,
+      failed: false,
     })
   }
 }

@@ -1,0 +1,30 @@
+/** What the scopes of another process are doing, from its journal alone: it is never written, and its host not asked. */
+import { openSqliteReader } from '../journal/reader.ts'
+import { replayScopes } from './replay.ts'
+import { scopeStatus } from './scope-facts.ts'
+import type { ScopeStatus } from './status.ts'
+
+export interface JournalStatus {
+  /** Whether a process writes the journal now. Of a dead one, all is as it was at each scope's newest event. */
+  readonly isLive: boolean
+  /** In order of their names. */
+  readonly scopes: ReadonlyArray<ScopeStatus>
+}
+
+/**
+ * Reads the journal at `path` beside its writer. `nowMs` is the moment at which ages of a live host are reckoned,
+ * epoch milliseconds. Rejects with `JournalUnavailable`, `JournalTooNew` or `JournalCorrupt`.
+ */
+export const journalStatus = async (path: string, nowMs: number = Date.now()): Promise<JournalStatus> => {
+  const reader = await openSqliteReader(path)
+  try {
+    const { scopes } = await replayScopes(reader, path, { onDifference: 'collect' })
+    const isLive = reader.isWritten()
+    return {
+      isLive,
+      scopes: scopes.map(({ context }) => scopeStatus(context, isLive ? nowMs : context.at)),
+    }
+  } finally {
+    reader.close()
+  }
+}
