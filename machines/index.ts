@@ -20,9 +20,9 @@ export {
   type QosPolicy,
   reserveOf,
 } from './model/policy.ts'
-export { type WorstCase, worstCaseWaitMs } from './scheduling/fairness.ts'
 export { type Fit, fitOf, type NoFitReason } from './scheduling/fit-prediction.ts'
 export { waitReason } from './scheduling/wait-reason.ts'
+export { type PrimaryWorstCase, type WorstCase, worstCaseWaitMs } from './scheduling/worst-case.ts'
 export { SnapshotUnreadable } from './snapshot/codec.ts'
 export { type EncodedScope, snapshotVersion } from './snapshot/encoded.ts'
 export type { InFlight, ScopeContext, Waiting } from './state/context.ts'

@@ -6,8 +6,14 @@ import { fitsAt, noBudget } from '../limits/budget.ts'
 import { warmFromMs } from '../limits/pacing.ts'
 import { warmth } from '../limits/ramp.ts'
 import type { Lane } from '../model/call.ts'
-import { auxiliaryMisfit, costOfCall, primaryWanted, waitsForProvider } from '../scheduling/admission.ts'
-import { ringFront, unservedSince } from '../scheduling/fairness.ts'
+import {
+  costOfCall,
+  isHeld,
+  owedInMs,
+  ranksAgeAt,
+  turnFront,
+  waitsForProvider,
+} from '../scheduling/admission.ts'
 import { end, expire, land, leaveWaiting } from '../scheduling/lifecycle.ts'
 import { activeTimeoutMs, firstTimeout, never, pendingTimeoutMs, trim } from '../scheduling/timeouts.ts'
 import { warmAgainAt } from '../scheduling/warm-up.ts'
@@ -154,10 +160,8 @@ const firstAuxiliaryTime = (context: ScopeContext): number => {
   if (context.ring.size === 0) return never
   let earliest = never
   if (waitsForProvider(context)) earliest = sooner(context, earliest, context.wait!.untilMs)
-  const front = context.budget === noBudget ? null : ringFront(context)
-  if (front !== null && auxiliaryMisfit(context, front) !== null) {
-    earliest = sooner(context, earliest, fitsAt(context.budget, costOfCall(front), at))
-  }
+  const front = context.budget === noBudget ? null : turnFront(context)
+  if (front !== null) earliest = sooner(context, earliest, fitsAt(context.budget, costOfCall(front), at))
   const warms = warmth(context.ramp, at) === 'warm-up'
   // Who backs off may stand behind a front that waits for something else.
   for (const pace of Object.values(context.pacing)) {
@@ -165,14 +169,10 @@ const firstAuxiliaryTime = (context: ScopeContext): number => {
     if (warms) earliest = sooner(context, earliest, warmFromMs(pace))
   }
   if (warms) earliest = sooner(context, earliest, warmAgainAt(context.ramp, at))
-  const since = primaryWanted(context) || context.foregroundActive ? unservedSince(context) : null
-  if (since !== null) {
-    earliest = sooner(context, earliest, since + policy.maxDeferralMs)
-    if (context.primaryOwed)
-      earliest = sooner(context, earliest, context.quantumEndedAt + policy.maxDeferralMs)
-  }
+  if (isHeld(context)) earliest = sooner(context, earliest, at + (owedInMs(context) as number))
   if (policy.squeezeMs > 0) earliest = sooner(context, earliest, context.primaryGrantedAt + policy.squeezeMs)
-  if (context.state === 'auxiliaryDraining') {
+  // A window that is not spent keeps nothing back: what does then has a time of its own, or an event.
+  if (context.state === 'auxiliaryDraining' && drain.windowTokens >= policy.quantumTokens) {
     earliest = sooner(context, earliest, drain.windowStartMs + policy.drainIntervalMs)
   }
   return earliest
@@ -193,6 +193,7 @@ export const wakeAt = (context: ScopeContext): number | null => {
   }
   if (state.startsWith('quietRamp') && counts.primaryReady > 0) {
     earliest = sooner(context, earliest, phase.quietUntilMs)
+    for (const time of ranksAgeAt(context)) earliest = sooner(context, earliest, time)
   }
   if (state === 'settled') earliest = sooner(context, earliest, phase.lingerUntilMs)
   if (context.urgent.size > 0 && waitsForProvider(context)) {

@@ -3,7 +3,7 @@ import { HashMap } from 'effect'
 import { addAll } from '../collections/heap.ts'
 import { declare } from '../limits/budget.ts'
 import { initialCapacity } from '../limits/capacity.ts'
-import { isReady, leaveBacklog } from '../scheduling/fairness.ts'
+import { isReady, leaveBacklog, reviewQuotas } from '../scheduling/fairness.ts'
 import { end, land, reject, returnToPlace } from '../scheduling/lifecycle.ts'
 import { reorderPrimaries } from '../scheduling/primary-order.ts'
 import { adopt } from '../scheduling/shedding.ts'
@@ -28,8 +28,10 @@ export const endTurn = (draft: Draft, turnId: string): void => {
 
 export const changePolicy = (draft: Draft, policy: Draft['policy']): void => {
   draft.budget = declare(draft.budget, policy.limits, draft.at)
-  const shedsOtherwise = (policy.qos === null) !== (draft.policy.qos === null)
+  const { policy: before } = draft
+  const shedsOtherwise = (policy.qos === null) !== (before.qos === null)
   draft.policy = policy
+  reviewQuotas(draft, before)
   if (shedsOtherwise) {
     adopt(draft)
     reorderPrimaries(draft)

@@ -7,7 +7,7 @@ import * as pacing from '../limits/pacing.ts'
 import * as ramp from '../limits/ramp.ts'
 import { planNextTry } from '../limits/ramp-plan.ts'
 import type { ScopeEvent } from '../model/event.ts'
-import type { Evidence } from '../model/evidence.ts'
+import type { Evidence, EvidenceKind } from '../model/evidence.ts'
 import { costOfCall } from '../scheduling/admission.ts'
 import { end, land, leaveWindow, reject, returnToPlace } from '../scheduling/lifecycle.ts'
 import { type InFlight, lookup } from '../state/context.ts'
@@ -62,6 +62,15 @@ export const settle = (draft: Draft, event: Settled): void => {
   end(draft, now.call, event.outcome)
 }
 
+/** Refusals that any call would have got: how long they last is bounded by time, not by how often one is tried meanwhile. */
+const saysNothingOfSize: ReadonlySet<EvidenceKind> = new Set([
+  'overloaded',
+  'concurrency',
+  'requests-per-minute',
+  'requests-per-day',
+  'quota-exhausted',
+])
+
 /** A refusal before acceptance is evidence, not a result: the call keeps its place while it may succeed later. */
 const settleThrottled = (draft: Draft, flight: InFlight, { evidence, owner }: Settled): void => {
   draft.counters.refusedByProvider += 1
@@ -69,9 +78,10 @@ const settleThrottled = (draft: Draft, flight: InFlight, { evidence, owner }: Se
   draft.refusalsByKind = { ...draft.refusalsByKind, [kind]: (draft.refusalsByKind[kind] ?? 0) + 1 }
   if (draft.episode !== null) draft.episode = { ...draft.episode, refusals: draft.episode.refusals + 1 }
   const retryable = evidence?.retryable ?? true
-  const mayRetry = retryable && flight.stage !== 'accepted' && flight.attempts < draft.policy.maxAttempts
+  const sizeRefusals = flight.sizeRefusals + (saysNothingOfSize.has(kind) ? 0 : 1)
+  const mayRetry = retryable && flight.stage !== 'accepted' && sizeRefusals < draft.policy.maxAttempts
   if (owner === 'left') return end(draft, flight.call, 'throttled')
-  if (mayRetry) return returnToPlace(draft, flight, 'refused-by-provider', owner)
+  if (mayRetry) return returnToPlace(draft, { ...flight, sizeRefusals }, 'refused-by-provider', owner)
   reject(draft, flight.call.id, retryable ? 'attempts-exhausted' : 'not-retryable')
   end(draft, flight.call, 'throttled')
 }

@@ -9,6 +9,7 @@ import type { ScopeEvent } from '../model/event.ts'
 import { costOfCall } from '../scheduling/admission.ts'
 import { lend } from '../scheduling/dispatch.ts'
 import { enqueueAuxiliary, isReady, leaveBacklog, seqOf } from '../scheduling/fairness.ts'
+import { setDependents } from '../scheduling/grant.ts'
 import {
   end,
   enqueue,
@@ -18,7 +19,7 @@ import {
   leaveWaiting,
   reject,
 } from '../scheduling/lifecycle.ts'
-import { reorderPrimaries } from '../scheduling/primary-order.ts'
+import { rankOf, reorderPrimaries, standingRank } from '../scheduling/primary-order.ts'
 import { turnAway } from '../scheduling/shedding.ts'
 import { noteArrival, sweepBy } from '../scheduling/timeouts.ts'
 import { lookup, type Waiting } from '../state/context.ts'
@@ -54,12 +55,16 @@ export const submit = (draft: Draft, { call, dispatchAtOnce = false }: Submitted
     seq,
     submittedAt: draft.at,
     attempts: 0,
+    sizeRefusals: 0,
     // What it most often waits for; corrected before anybody sees it.
     reason: 'capacity-full',
     urgent: isUrgent(draft, call),
+    // Whoever named it before it came only expects it: nobody waits for it yet.
+    inheritedRank: null,
     waitsFor: call.lane === 'primary' ? dependOn(draft, call) : [],
     unclaimedUntilMs: null,
     dispatchAtOnce,
+    heldFromMs: draft.heldMs,
   })
   draft.unannounced = [...draft.unannounced, call.id]
   if (call.parentId !== null && HashMap.has(draft.inFlight, call.parentId))
@@ -102,16 +107,17 @@ const beginEpisode = (draft: Draft, call: Call): void => {
 /** The live ones of its dependencies, which are promoted; those that have not come yet are expected. */
 const dependOn = (draft: Draft, call: Call): ReadonlyArray<string> => {
   const live: string[] = []
+  const rank = rankOf(draft.policy, call.priorityClass)
   for (const id of call.dependsOn) {
     // Neither itself nor the call that it runs in can end before it.
     if (id === call.id || id === call.parentId) continue
     const waiting = lookup(draft.waiting, id)
-    if (waiting !== undefined) promote(draft, waiting)
+    if (waiting !== undefined) inherit(draft, waiting, rank)
     if (waiting !== undefined || HashMap.has(draft.inFlight, id)) {
       live.push(id)
-      draft.dependents = HashMap.set(draft.dependents, id, [...(lookup(draft.dependents, id) ?? []), call.id])
+      setDependents(draft, id, [...(lookup(draft.dependents, id) ?? []), call.id])
     } else if (endingOf(draft, id) === undefined) {
-      draft.expected = HashMap.set(draft.expected, id, (lookup(draft.expected, id) ?? 0) + 1)
+      draft.expected = HashMap.set(draft.expected, id, [...(lookup(draft.expected, id) ?? []), call.id])
     }
   }
   return live
@@ -122,6 +128,19 @@ const nest = (draft: Draft, call: Call, parentId: string, seq: number): void => 
   const queue = push(children.queue, { seq, id: call.id })
   draft.nested = HashMap.set(draft.nested, parentId, { ...children, queue })
   lend(draft, parentId)
+}
+
+/** A primary of `rank` waits for it: an auxiliary goes past the gate, a primary of lower rank with that rank, and so does what it waits for itself. */
+const inherit = (draft: Draft, waiting: Waiting, rank: number): void => {
+  if (waiting.call.lane === 'auxiliary') return promote(draft, waiting)
+  if (standingRank(draft.policy, waiting) <= rank) return
+  const next = { ...waiting, inheritedRank: rank }
+  draft.waiting = HashMap.set(draft.waiting, waiting.call.id, next)
+  if (isReady(next)) enqueuePrimary(draft, next)
+  for (const id of next.waitsFor) {
+    const other = lookup(draft.waiting, id)
+    if (other !== undefined) inherit(draft, other, rank)
+  }
 }
 
 export const promote = (draft: Draft, waiting: Waiting): void => {

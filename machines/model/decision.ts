@@ -27,6 +27,7 @@ export type DeferReason =
   | 'quiet-window'
   | 'auxiliaries-in-flight'
   | 'dependencies'
+  /** Given by older versions only: a primary that made way for a quantum now waits for the places that it takes. */
   | 'fairness-quantum'
   | 'capacity-full'
   | 'reserve-kept'

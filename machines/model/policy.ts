@@ -74,6 +74,11 @@ const PolicySchema = Schema.Struct({
   drainIntervalMs: durationMs,
   /** Longest time that primaries may hold a principal's auxiliaries without serving them. */
   maxDeferralMs: integer(100, 30 * day),
+  /**
+   * Longest time that primaries of better rank may hold back the first one of a lower rank. Then one call of it goes
+   * before them; they are passed once each at most. Null: a lower rank waits for as long as better ones come.
+   */
+  maxRankDeferralMs: Schema.NullOr(integer(100, 30 * day)),
   /** How long `settled` lasts before `idle`. */
   lingerMs: durationMs,
   primaryPendingTimeoutMs: durationMs,
@@ -82,7 +87,10 @@ const PolicySchema = Schema.Struct({
   auxiliaryActiveTimeoutMs: durationMs,
   /** Longest life of a turn that nobody ends. */
   turnTimeoutMs: durationMs,
-  /** Dispatches of one call at most, the refused ones included. */
+  /**
+   * Refusals of one call at most that may be for its own size. An outage, too many calls or an exhausted quota
+   * would refuse any call: the pending timeout bounds those.
+   */
   maxAttempts: integer(1, 1_000),
   /** First wait of a class that the provider refused; doubles with every refusal. */
   pacingBaseMs: durationMs,
@@ -125,7 +133,8 @@ export const noLimits: Limits = {
 
 /**
  * A provider scope: a large conversation call against background calls under limits that nobody told
- * us. Policies in journals are completed from it, so a field that is added is given what scopes did before.
+ * us. Policies in journals are completed from it, so a field that is added is given what scopes did before,
+ * or that is said in `asBefore`.
  */
 export const defaultPolicy: Policy = {
   capacity: 32,
@@ -144,6 +153,7 @@ export const defaultPolicy: Policy = {
   quantumTokens: 64_000,
   drainIntervalMs: 1_000,
   maxDeferralMs: 120_000,
+  maxRankDeferralMs: 60_000,
   lingerMs: 5_000,
   primaryPendingTimeoutMs: 30 * 60_000,
   primaryActiveTimeoutMs: 30 * 60_000,
@@ -193,13 +203,20 @@ export const poolPolicy: Policy = {
 export const parsePolicy = (input: PolicyInput = {}, base: Policy = defaultPolicy): Policy =>
   completed('policy', input, base)
 
+/** What scopes did before these fields were, where a new scope does otherwise. */
+const asBefore: Partial<Policy> = { maxRankDeferralMs: null }
+
 /**
  * A policy out of a journal or a snapshot, which an older version may have written: what it lacks is
  * filled in, so that it means what it meant then. `name` is what a fault is told by, for example
  * `snapshot.policy`. Throws `InvalidInput`.
  */
 export const restorePolicy = (stored: unknown, name: string): Policy =>
-  completed(name, stored as PolicyInput, defaultPolicy)
+  completed(
+    name,
+    typeof stored === 'object' && stored !== null ? { ...asBefore, ...stored } : (stored as PolicyInput),
+    defaultPolicy,
+  )
 
 const completed = (name: string, input: PolicyInput, base: Policy): Policy => {
   const whole =

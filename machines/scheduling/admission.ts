@@ -6,7 +6,9 @@ import * as ramp from '../limits/ramp.ts'
 import type { PriorityClass } from '../model/call.ts'
 import type { DeferReason } from '../model/decision.ts'
 import type { Place, ScopeContext, Waiting } from '../state/context.ts'
-import { headOf, ringFront, unservedSince } from './fairness.ts'
+import { headOf } from './fairness.ts'
+import { standingRank } from './primary-order.ts'
+import { heldSince, type NextTurn, nextThatFits, pickAuxiliary, ringFront } from './turns.ts'
 
 export const costOfCall = ({ call }: Pick<Waiting, 'call'>): Cost => ({
   requests: 1,
@@ -34,14 +36,43 @@ export const waitsForProvider = ({ wait, at }: ScopeContext): boolean => wait !=
 const paceOf = (context: ScopeContext, priorityClass: PriorityClass): pacing.Pace =>
   context.pacing[priorityClass] ?? pacing.steady
 
-/** Whether primaries have kept the longest unserved principal for `maxDeferralMs`. */
-export const overdue = (context: ScopeContext): boolean => {
-  const { at, policy, primaryOwed, quantumEndedAt } = context
-  const since = unservedSince(context)
-  if (since === null || at < since + policy.maxDeferralMs) return false
-  // Quanta and primaries take turns, unless the primary cannot go for that long itself.
-  return !primaryOwed || at >= quantumEndedAt + policy.maxDeferralMs
+/** Its class backs off: it does so alone, and the others of the lane go on. */
+const backsOff =
+  (context: ScopeContext) =>
+  (waiting: Waiting): boolean =>
+    isPaced(context, waiting)
+
+/** The first call in the order of turns whose class does not back off. */
+export const turnFront = (context: ScopeContext): Waiting | null => ringFront(context, backsOff(context))
+
+/** Places that auxiliaries may have are all taken by auxiliaries. */
+const fillsItsPlaces = (context: ScopeContext): boolean =>
+  context.counts.auxiliaryInFlight >= auxiliaryPlaces(context)
+
+/**
+ * Whether primaries, and nothing else, keep back the auxiliary whose turn it is: they want the gate
+ * closed, while it has its share of the places, the budget, no pause and no wait. Places that primaries
+ * fill are places that they hold. Only then does the held clock run.
+ */
+export const isHeld = (context: ScopeContext): boolean => {
+  if (context.ring.size === 0 || !(context.foregroundActive || primaryWanted(context))) return false
+  if (waitsForProvider(context) || fillsItsPlaces(context)) return false
+  const front = turnFront(context)
+  return front !== null && fitsAt(context.budget, costOfCall(front), context.at) <= context.at
 }
+
+/** Milliseconds that the held clock has still to run before a quantum is owed; null when nobody could have it. */
+export const owedInMs = (context: ScopeContext): number | null => {
+  const { heldMs, policy, primaryOwed, quantumEndedHeldMs } = context
+  const front = turnFront(context)
+  if (front === null) return null
+  // Quanta and primaries take turns, unless the primary cannot go for that long itself.
+  const sinceMs = Math.max(heldSince(context, front), primaryOwed ? quantumEndedHeldMs : 0)
+  return Math.max(0, sinceMs + policy.maxDeferralMs - heldMs)
+}
+
+/** Whether primaries have held the principal whose turn it is for `maxDeferralMs`. */
+export const overdue = (context: ScopeContext): boolean => owedInMs(context) === 0
 
 /** Why no auxiliary may go whichever it is, or null. Whether the gate is open is the state's business. */
 export const auxiliaryObstacle = (context: ScopeContext): DeferReason | null => {
@@ -50,31 +81,52 @@ export const auxiliaryObstacle = (context: ScopeContext): DeferReason | null => 
   if (counts.places >= capacityOf(context)) return 'capacity-full'
   // Every class in flight counts against the auxiliaries' places, as in the Edict's gate; but a
   // quantum that is due must not wait for a time when no primary runs, which may never come.
-  const taken = primaryWanted(context) ? counts.auxiliaryInFlight : counts.places
-  if (taken >= auxiliaryPlaces(context)) return 'reserve-kept'
+  const kept = primaryWanted(context) ? fillsItsPlaces(context) : counts.places >= auxiliaryPlaces(context)
+  if (kept) return 'reserve-kept'
   return context.foregroundActive && !overdue(context) ? 'foreground-active' : null
 }
 
-/** The front of the ring cannot go for a reason that lies outside this scope's own places. */
-const quantumBlocked = (context: ScopeContext): boolean => {
-  const obstacle = auxiliaryObstacle(context)
-  if (obstacle !== null) return obstacle !== 'capacity-full' && obstacle !== 'reserve-kept'
-  const front = ringFront(context)
-  return front === null || auxiliaryMisfit(context, front) !== null
+/** How often a head that does not fit yet is passed over before its room is kept for it. */
+const maxBypass = 2
+
+/** Who goes next in the auxiliary lane, and whose turn it is: the same call, unless that one does not fit yet. */
+export interface Choice {
+  readonly pick: NextTurn
+  readonly chosen: Waiting
 }
 
-/** A principal's quantum comes before the next primary, and can be served now. */
+/**
+ * Whose turn it is, or, at most `maxBypass` times for the same head that does not fit, another that fits.
+ * A quantum is for the principal that was held: beside a primary nobody has one in its stead. Looks only.
+ */
+export const chooseAuxiliary = (
+  context: ScopeContext,
+  mayBypass = !primaryWanted(context),
+): Choice | null => {
+  const fits = (waiting: Waiting): boolean => auxiliaryMisfit(context, waiting) === null
+  const pick = pickAuxiliary(context, backsOff(context))
+  if (pick === null) return null
+  if (fits(pick.head)) return { pick, chosen: pick.head }
+  const passes = context.bypass?.callId === pick.head.call.id ? context.bypass.count : 0
+  if (passes >= maxBypass || !mayBypass) return null
+  const chosen = nextThatFits(context, fits, pick.rounds)
+  return chosen === null ? null : { pick, chosen }
+}
+
+/**
+ * A principal's quantum comes before the next primary, and can be served now. One that nothing can be
+ * served of is not waited for: what auxiliaries may not have now stays the primaries'.
+ */
 export const fairnessDue = (context: ScopeContext): boolean =>
   context.ring.size > 0 &&
+  primaryWanted(context) &&
   overdue(context) &&
-  primaryWanted(context) &&
   auxiliaryObstacle(context) === null &&
-  !quantumBlocked(context)
+  chooseAuxiliary(context) !== null
 
-/** The drain makes way for a primary: nothing is overdue, or its quantum is spent, or cannot be served. */
+/** The drain makes way for a primary: its quantum is spent, or none is due. */
 export const primaryDue = (context: ScopeContext): boolean =>
-  primaryWanted(context) &&
-  (context.ring.size === 0 || !overdue(context) || quantumSpent(context) || quantumBlocked(context))
+  primaryWanted(context) && (quantumSpent(context) || !fairnessDue(context))
 
 export const isPaced = (context: ScopeContext, { call }: Waiting): boolean =>
   !pacing.paceAllows(paceOf(context, call.priorityClass), context.at)
@@ -98,15 +150,64 @@ export const primaryFitsAt = (context: ScopeContext, waiting: Waiting): number =
   )
 }
 
-/** The primary whose turn it is, lowest rank, then first come; and its rank's queue, of which it is the first. */
-export const nextPrimary = (
-  context: ScopeContext,
-): { readonly waiting: Waiting; readonly rank: number; readonly queue: Queue<Place> } | null => {
-  for (let rank = 0; rank < context.primaries.length; rank += 1) {
-    const found = headOf(context, context.primaries[rank]!)
-    if (found !== null) return { waiting: found.head, rank, queue: found.queue }
+/** A primary at the front of a queue, its rank, and that queue. */
+export interface NextPrimary {
+  readonly waiting: Waiting
+  readonly rank: number
+  readonly queue: Queue<Place>
+  /** It goes before primaries of better rank, which have held it for `maxRankDeferralMs`. */
+  readonly aged: boolean
+}
+
+const firstOfRank = (context: ScopeContext, rank: number): NextPrimary | null => {
+  // One that has inherited a better rank since has left an empty place behind.
+  const belongs = (one: Waiting): boolean => standingRank(context.policy, one) === rank
+  const found = headOf(context, context.primaries[rank]!, belongs)
+  return found === null ? null : { waiting: found.head, rank, queue: found.queue, aged: false }
+}
+
+const bestOfRanks = (context: ScopeContext, from: number): NextPrimary | null => {
+  for (let rank = from; rank < context.primaries.length; rank += 1) {
+    const found = firstOfRank(context, rank)
+    if (found !== null) return found
   }
   return null
+}
+
+/** When better ranks have held a primary for as long as they may, epoch milliseconds: since it came, or since its rank had its last turn. */
+const agedAt = ({ policy, rankServedAt }: ScopeContext, { waiting, rank }: NextPrimary): number =>
+  Math.max(waiting.submittedAt, rankServedAt[rank]!) + (policy.maxRankDeferralMs ?? Number.POSITIVE_INFINITY)
+
+/** When the first primaries of lower ranks are held for as long as they may be, epoch milliseconds. */
+export const ranksAgeAt = (context: ScopeContext): ReadonlyArray<number> => {
+  if (context.policy.maxRankDeferralMs === null || context.counts.primaryReady < 2) return []
+  const times: number[] = []
+  for (let next = bestOfRanks(context, 0); next !== null; next = bestOfRanks(context, next.rank + 1))
+    times.push(agedAt(context, next))
+  return times.slice(1)
+}
+
+/**
+ * The primary whose turn it is: of the best rank the first; or the first of a lower rank that better ones have
+ * held for `maxRankDeferralMs`, where it fits and does not pass any of them a second time.
+ */
+export const nextPrimary = (context: ScopeContext): NextPrimary | null => {
+  const best = bestOfRanks(context, 0)
+  if (best === null || context.policy.maxRankDeferralMs === null || context.counts.primaryReady < 2)
+    return best
+  if (best.waiting.seq < context.passedBefore) return best
+  let chosen = best
+  for (
+    let next = bestOfRanks(context, best.rank + 1);
+    next !== null;
+    next = bestOfRanks(context, next.rank + 1)
+  ) {
+    const ages = agedAt(context, next)
+    const first = !chosen.aged || ages < agedAt(context, chosen)
+    if (first && context.at >= ages && primaryFitsAt(context, next.waiting) <= context.at)
+      chosen = { ...next, aged: true }
+  }
+  return chosen
 }
 
 /** A quantum is spent: enough for a turn that began while a primary was pending. */

@@ -3,13 +3,13 @@ import { HashMap } from 'effect'
 import { empty, peek, pop, push, toArray } from '../collections/queue.ts'
 import { capacityOf } from '../limits/capacity.ts'
 import * as ramp from '../limits/ramp.ts'
-import { lookup, type Place, type Waiting } from '../state/context.ts'
+import { lookup, type Place, type TakenTurn, type Waiting } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import {
-  auxiliaryMisfit,
   auxiliaryObstacle,
+  type Choice,
+  chooseAuxiliary,
   fairnessDue,
-  isPaced,
   nextPrimary,
   overdue,
   primaryFitsAt,
@@ -17,16 +17,9 @@ import {
   quantumSpent,
   waitsForProvider,
 } from './admission.ts'
-import {
-  enterFlight,
-  isReady,
-  leaveBacklog,
-  nextAuxiliary,
-  nextThatFits,
-  passTurn,
-  served,
-} from './fairness.ts'
+import { costOf, enterFlight, isReady, leaveBacklog, passTurn, served } from './fairness.ts'
 import { grant } from './grant.ts'
+import { takeTurn } from './turns.ts'
 import { chooseWarmUp } from './warm-up.ts'
 
 const passUrgent = (draft: Draft): void => {
@@ -52,24 +45,22 @@ const passPrimaries = (draft: Draft): void => {
       return
     }
     draft.primaries = draft.primaries.with(next.rank, pop(next.queue))
+    draft.rankServedAt = draft.rankServedAt.with(next.rank, draft.at)
+    if (next.aged) draft.passedBefore = draft.nextSeq
     grant(draft, next.waiting, 'primary')
   }
 }
 
-/** How often a head that does not fit yet is passed over before its room is kept for it. */
-const maxBypass = 2
-
-/** Whose turn it is, or, at most `maxBypass` times for the same head that does not fit, somebody else who fits. */
-const chooseAuxiliary = (draft: Draft, fits: (waiting: Waiting) => boolean): Waiting | null => {
-  // A class that backs off does so alone: no room is kept for it, the others of the lane go on.
-  const backsOff = (waiting: Waiting): boolean => !fits(waiting) && isPaced(draft, waiting)
-  const head = nextAuxiliary(draft, backsOff)
-  if (head === null || fits(head)) return head
-  const before = draft.bypass?.callId === head.call.id ? draft.bypass.count : 0
-  if (before >= maxBypass) return null
-  const other = nextThatFits(draft, fits)
-  if (other !== null) draft.bypass = { callId: head.call.id, count: before + 1 }
-  return other
+/** Takes a chosen call out of its queue; answers the turn that it took. */
+const take = (draft: Draft, { pick, chosen }: Choice): TakenTurn => {
+  takeTurn(draft, pick)
+  if (chosen === pick.head) {
+    if (draft.bypass?.callId === chosen.call.id) draft.bypass = null
+    return served(draft, chosen, true)
+  }
+  const before = draft.bypass?.callId === pick.head.call.id ? draft.bypass.count : 0
+  draft.bypass = { callId: pick.head.call.id, count: before + 1 }
+  return served(draft, chosen, false)
 }
 
 /** Opens the next window of the metered drain when the last one has passed. False while the window's quantum is spent. */
@@ -87,17 +78,17 @@ const passAuxiliaries = (draft: Draft): void => {
   if (wanted && !(metered && overdue(draft))) return
   while (draft.ring.size > 0 && auxiliaryObstacle(draft) === null) {
     if (metered && (!paceAllowsDrain(draft) || (wanted && quantumSpent(draft)))) return
-    const chosen = chooseAuxiliary(draft, (waiting) => auxiliaryMisfit(draft, waiting) === null)
-    if (chosen === null) return
-    served(draft, chosen)
+    const choice = chooseAuxiliary(draft)
+    if (choice === null) return
+    const turn = take(draft, choice)
     if (draft.foregroundActive) passTurn(draft)
-    if (draft.bypass?.callId === chosen.call.id) draft.bypass = null
-    const cost = Math.max(1, chosen.call.inputTokens)
+    const { chosen } = choice
+    const cost = costOf(chosen)
     const { windowStartMs, windowTokens, servedTokens } = draft.drain
     if (metered) {
       draft.drain = { windowStartMs, windowTokens: windowTokens + cost, servedTokens: servedTokens + cost }
     }
-    grant(draft, chosen, metered ? (wanted ? 'fairness' : 'drain') : 'open')
+    grant(draft, chosen, metered ? (wanted ? 'fairness' : 'drain') : 'open', { turn })
   }
 }
 
@@ -122,19 +113,19 @@ export const lend = (draft: Draft, parentId: string): void => {
     enterFlight(draft, chosen.call.principal)
   }
   draft.nested = HashMap.set(draft.nested, parentId, { queue, lent: chosen.call.id })
-  grant(draft, chosen, 'nested', true)
+  grant(draft, chosen, 'nested', { borrowed: true })
 }
 
 /** Looks at the head primary again, and lets auxiliaries warm the ceiling up for it where the ramp plans so. */
 const passQuiet = (draft: Draft): void => {
   draft.ramp = ramp.review(draft.ramp, draft.at)
-  const fits = (waiting: Waiting) => auxiliaryMisfit(draft, waiting) === null
   for (let warmth = ramp.warmth(draft.ramp, draft.at); warmth !== null; ) {
     if (draft.ring.size === 0 || auxiliaryObstacle(draft) !== null) break
-    const chosen = warmth === 'warm-up' ? chooseWarmUp(draft) : chooseAuxiliary(draft, fits)
+    const choice = warmth === 'warm-up' ? null : chooseAuxiliary(draft, true)
+    const chosen = warmth === 'warm-up' ? chooseWarmUp(draft) : (choice?.chosen ?? null)
     if (chosen === null) break
-    served(draft, chosen)
-    grant(draft, chosen, warmth)
+    const turn = choice === null ? served(draft, chosen, false) : take(draft, choice)
+    grant(draft, chosen, warmth, { turn })
     draft.ramp = ramp.review(draft.ramp, draft.at)
     warmth = ramp.warmth(draft.ramp, draft.at)
   }

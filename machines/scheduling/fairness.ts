@@ -1,29 +1,40 @@
 /**
- * Who is next in the auxiliary lane: deficit round robin between principals (Shreedhar and
- * Varghese, "Efficient Fair Queuing using Deficit Round Robin", 1995), weighted, by input tokens.
- * A principal at the end of its turn gets `quantumTokens * weight` for its next one and goes to
- * the back of the ring, so that the front of the ring is who has waited longest for service.
+ * The books of the auxiliary lane: what each principal has waiting, in flight and left of its turn, and
+ * where it stands in the ring of turns (`turns.ts` chooses by them). A principal stands in the ring
+ * while it has a backlog and is below its quota; one at its quota can take no turn, so it comes back,
+ * behind the others, when one of its calls ends.
  */
 import { HashMap } from 'effect'
-import { empty, first, insert, peek, pop, push, type Queue, remove } from '../collections/queue.ts'
+import { empty, insert, peek, pop, push, type Queue, remove } from '../collections/queue.ts'
 import * as ring from '../collections/ring.ts'
 import { broken } from '../model/invariant.ts'
 import { type Policy, quotaOf, weightOf } from '../model/policy.ts'
-import { lookup, type Place, type Principal, type ScopeContext, type Waiting } from '../state/context.ts'
+import {
+  lookup,
+  type Place,
+  type Principal,
+  type ScopeContext,
+  type TakenTurn,
+  type Waiting,
+} from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 
-const newcomer = (policy: Policy, name: string): Principal => ({
+const newcomer = (draft: Draft, name: string): Principal => ({
   queue: empty(),
   waiting: 0,
   inFlight: 0,
-  deficitTokens: turnTokens(policy, name),
+  deficitTokens: turnTokens(draft.policy, name),
+  turns: 0,
   servedAt: 0,
+  heldFromMs: 0,
 })
 
 /** A call of no tokens still takes a turn. */
 export const costOf = (waiting: Waiting): number => Math.max(1, waiting.call.inputTokens)
 
-const turnTokens = (policy: Policy, name: string): number => policy.quantumTokens * weightOf(policy, name)
+/** What one turn of a principal is worth, input tokens. */
+export const turnTokens = (policy: Policy, name: string): number =>
+  policy.quantumTokens * weightOf(policy, name)
 
 export const seqOf = (place: Place): number => place.seq
 
@@ -39,13 +50,20 @@ export const isNewest = ({ nextSeq }: Pick<ScopeContext, 'nextSeq'>, { seq, atte
 export const headOf = (
   context: Pick<ScopeContext, 'waiting'>,
   queue: Queue<Place>,
+  belongs: (waiting: Waiting) => boolean = () => true,
 ): { readonly head: Waiting; readonly queue: Queue<Place> } | null => {
   let rest = queue
   for (;;) {
     const place = peek(rest)
     if (place === undefined) return null
     const waiting = lookup(context.waiting, place.id)
-    if (waiting !== undefined && waiting.seq === place.seq && !waiting.urgent && isReady(waiting))
+    if (
+      waiting !== undefined &&
+      waiting.seq === place.seq &&
+      !waiting.urgent &&
+      isReady(waiting) &&
+      belongs(waiting)
+    )
       return { head: waiting, queue: rest }
     rest = pop(rest)
   }
@@ -58,16 +76,47 @@ const put = (draft: Draft, name: string, principal: Principal): void => {
       : HashMap.set(draft.principals, name, principal)
 }
 
+/** Whether a principal has as many auxiliaries in flight as the policy grants it. */
+export const isAtQuota = (policy: Policy, name: string, inFlight: number): boolean => {
+  const quota = quotaOf(policy, name)
+  return quota !== null && inFlight >= quota
+}
+
+/** Principals with a backlog, those at their quota included. */
+export const hasBacklog = ({ ring, parked }: Pick<ScopeContext, 'ring' | 'parked'>): boolean =>
+  ring.size + parked > 0
+
+type Standing = 'none' | 'in the ring' | 'parked'
+
+const standingOf = (policy: Policy, name: string, { waiting, inFlight }: Principal): Standing =>
+  waiting === 0 ? 'none' : isAtQuota(policy, name, inFlight) ? 'parked' : 'in the ring'
+
+/** Replaces a principal's books, and has it enter or leave the ring as they say. */
+const keep = (draft: Draft, name: string, before: Principal, after: Principal): void => {
+  const [was, is] = [standingOf(draft.policy, name, before), standingOf(draft.policy, name, after)]
+  let principal = after
+  if (was !== is) {
+    if (was === 'in the ring') draft.ring = ring.leave(draft.ring, name)
+    if (was === 'parked') draft.parked -= 1
+    if (is === 'parked') draft.parked += 1
+    if (is === 'in the ring') {
+      draft.ring = ring.push(draft.ring, name)
+      // Until now nothing of it could go: primaries hold it from here.
+      principal = { ...after, heldFromMs: Math.max(after.heldFromMs, draft.heldMs) }
+    }
+  }
+  put(draft, name, principal)
+}
+
 /** Into its principal's queue, at its own place. */
 export const enqueueAuxiliary = (draft: Draft, waiting: Waiting): void => {
   const { call, seq } = waiting
-  const principal = lookup(draft.principals, call.principal) ?? newcomer(draft.policy, call.principal)
-  if (principal.waiting === 0) draft.ring = ring.push(draft.ring, call.principal)
+  const principal = lookup(draft.principals, call.principal) ?? newcomer(draft, call.principal)
   const place = { seq, id: call.id }
   const queue = isNewest(draft, waiting)
     ? push(principal.queue, place)
     : insert(principal.queue, place, seqOf)
-  put(draft, call.principal, { ...principal, queue, waiting: principal.waiting + 1 })
+  keep(draft, call.principal, principal, { ...principal, queue, waiting: principal.waiting + 1 })
 }
 
 /** Out of its principal's backlog without service (withdrawn, expired, promoted). */
@@ -76,139 +125,94 @@ export const leaveBacklog = (draft: Draft, name: string): void => {
   if (principal === undefined || principal.waiting === 0)
     return broken('I4', `principal ${name} leaves a backlog that it does not have`)
   const waiting = principal.waiting - 1
-  if (waiting === 0) draft.ring = ring.leave(draft.ring, name)
-  put(draft, name, { ...principal, waiting, queue: waiting === 0 ? empty() : principal.queue })
+  keep(draft, name, principal, { ...principal, waiting, queue: waiting === 0 ? empty() : principal.queue })
 }
 
 /** Its place in flight is free again. */
 export const leaveFlight = (draft: Draft, name: string): void => {
   const principal = lookup(draft.principals, name)
-  if (principal !== undefined) put(draft, name, { ...principal, inFlight: principal.inFlight - 1 })
+  if (principal !== undefined)
+    keep(draft, name, principal, { ...principal, inFlight: principal.inFlight - 1 })
 }
 
 /** In flight without a turn of its own (promoted, nested). */
 export const enterFlight = (draft: Draft, name: string): void => {
-  const principal = lookup(draft.principals, name) ?? newcomer(draft.policy, name)
-  put(draft, name, { ...principal, inFlight: principal.inFlight + 1 })
+  const principal = lookup(draft.principals, name) ?? newcomer(draft, name)
+  keep(draft, name, principal, { ...principal, inFlight: principal.inFlight + 1 })
 }
 
-const rotate = (draft: Draft, name: string, principal: Principal): void => {
-  const deficitTokens = principal.deficitTokens + turnTokens(draft.policy, name)
-  draft.ring = ring.push(ring.pop(draft.ring), name)
-  put(draft, name, { ...principal, deficitTokens })
-}
-
-/** Whether a principal has as many auxiliaries in flight as the policy grants it. */
-export const isAtQuota = (policy: Policy, name: string, inFlight: number): boolean => {
-  const quota = quotaOf(policy, name)
-  return quota !== null && inFlight >= quota
-}
-
-/** The call whose turn it is, or null when nobody may take one. Who `isOut` is passed like who is at its quota. */
-export const nextAuxiliary = (
-  draft: Draft,
-  isOut: (waiting: Waiting) => boolean = () => false,
-): Waiting | null => {
-  let unable = 0
-  for (let turn = 0; unable < draft.ring.size; turn += 1) {
-    const name = ring.peek(draft.ring) as string
-    const principal = lookup(draft.principals, name) as Principal
-    const found = headOf(draft, principal.queue)
-    if (found === null) return broken('I4', `principal ${name} is in the ring without a backlog`)
-    const trimmed = found.queue === principal.queue ? principal : { ...principal, queue: found.queue }
-    if (isAtQuota(draft.policy, name, principal.inFlight) || isOut(found.head)) {
-      draft.ring = ring.push(ring.pop(draft.ring), name)
-      unable += 1
-      continue
-    }
-    if (trimmed.deficitTokens >= costOf(found.head)) {
-      if (trimmed !== principal) put(draft, name, trimmed)
-      return found.head
-    }
-    unable = 0
-    rotate(draft, name, trimmed)
-    // Calls far above the quantum: many whole rounds in one step.
-    if (turn > 0 && turn % draft.ring.size === 0) skipRounds(draft)
-  }
-  return null
-}
-
-/** The first in the order of turns whose head fits and is covered; everybody else keeps place and turn. */
-export const nextThatFits = (draft: Draft, fits: (waiting: Waiting) => boolean): Waiting | null => {
-  for (let rest = draft.ring; rest.size > 0; rest = ring.pop(rest)) {
-    const name = ring.peek(rest) as string
-    const principal = lookup(draft.principals, name) as Principal
-    const found = headOf(draft, principal.queue)
-    if (found === null || isAtQuota(draft.policy, name, principal.inFlight)) continue
-    if (principal.deficitTokens >= costOf(found.head) && fits(found.head)) return found.head
-  }
-  return null
-}
-
-/** Up to `count` calls from the fronts of the queues, in the order of turns, evenly between principals. */
-export const frontCalls = (context: ScopeContext, count: number): ReadonlyArray<Waiting> => {
-  const names = ring.first(context.ring, count)
-  const share = Math.max(1, Math.floor(count / Math.max(1, names.length)))
-  return names.flatMap((name) => {
-    const principal = lookup(context.principals, name) as Principal
-    if (isAtQuota(context.policy, name, principal.inFlight)) return []
-    // Some places may belong to calls that are gone.
-    const calls = first(principal.queue, 2 * share).flatMap(({ id, seq }) => {
-      const waiting = lookup(context.waiting, id)
-      return waiting?.seq === seq && !waiting.urgent && isReady(waiting) ? [waiting] : []
-    })
-    return calls.slice(0, share)
-  })
-}
-
-const skipRounds = (draft: Draft): void => {
-  const names: string[] = []
-  let rounds = Number.POSITIVE_INFINITY
-  for (let rest = draft.ring; rest.size > 0; rest = ring.pop(rest)) {
-    const name = ring.peek(rest) as string
-    const principal = lookup(draft.principals, name) as Principal
-    const found = headOf(draft, principal.queue)
-    if (found === null) continue
-    names.push(name)
-    const missing = costOf(found.head) - principal.deficitTokens
-    rounds = Math.min(rounds, Math.ceil(missing / turnTokens(draft.policy, name)) - 1)
-  }
-  if (!(rounds > 0) || rounds === Number.POSITIVE_INFINITY) return
-  for (const name of names) {
-    const principal = lookup(draft.principals, name) as Principal
-    const deficitTokens = principal.deficitTokens + rounds * turnTokens(draft.policy, name)
-    put(draft, name, { ...principal, deficitTokens })
+/** The policy has changed: what it says of quotas decides anew which principals stand in the ring. */
+export const reviewQuotas = (draft: Draft, before: Policy): void => {
+  for (const [name, principal] of HashMap.toEntries(draft.principals).sort(([one], [other]) =>
+    one < other ? -1 : 1,
+  )) {
+    const [was, is] = [standingOf(before, name, principal), standingOf(draft.policy, name, principal)]
+    if (was === is) continue
+    draft.parked += is === 'parked' ? 1 : -1
+    draft.ring = is === 'parked' ? ring.leave(draft.ring, name) : ring.push(draft.ring, name)
   }
 }
 
-/** Takes `waiting` out of its principal's queue as served, and ends the turn when the next call is not covered. */
-export const served = (draft: Draft, waiting: Waiting): void => {
+/** Takes the principals at their quota out of a ring that was read back: older versions left them in it. */
+export const parkAtQuota = (draft: Draft): void => {
+  for (const [name, principal] of HashMap.entries(draft.principals)) {
+    if (standingOf(draft.policy, name, principal) !== 'parked') continue
+    draft.parked += 1
+    if (ring.placeOf(draft.ring, name) !== null) draft.ring = ring.leave(draft.ring, name)
+  }
+}
+
+/** Adds turns to what a principal has left over. */
+export const addTurns = (draft: Draft, name: string, count: number): void => {
+  const principal = lookup(draft.principals, name) as Principal
+  const deficitTokens = principal.deficitTokens + count * turnTokens(draft.policy, name)
+  put(draft, name, { ...principal, deficitTokens, turns: principal.turns + count })
+}
+
+/** Its turn is over: it gets what its next one is worth, and goes to the back of the ring. */
+export const rotate = (draft: Draft, name: string): void => {
+  addTurns(draft, name, 1)
+  if (ring.placeOf(draft.ring, name) !== null) draft.ring = ring.push(ring.leave(draft.ring, name), name)
+}
+
+/** At least covers its first call: what many turns add up to may be a fraction of a token short. */
+export const cover = (draft: Draft, name: string, tokens: number): void => {
+  const principal = lookup(draft.principals, name) as Principal
+  if (principal.deficitTokens < tokens) put(draft, name, { ...principal, deficitTokens: tokens })
+}
+
+/**
+ * Takes `waiting` out of its principal's queue as served, and answers what its turn was. Where it was
+ * chosen in its turn, or stands first, the turn ends when the next call is not covered.
+ */
+export const served = (draft: Draft, waiting: Waiting, inTurn: boolean): TakenTurn => {
   const name = waiting.call.principal
   const before = lookup(draft.principals, name) as Principal
-  const principal: Principal = {
-    ...before,
+  const { servedAt, heldFromMs, turns } = before
+  const turn: TakenTurn = { place: ring.placeOf(draft.ring, name), turns, servedAt, heldFromMs }
+  const endsTurn = inTurn || ring.peek(draft.ring) === name
+  const rest = remove(
     // Whoever chose it has dropped the places before it that are empty, or has only looked.
-    queue: remove(
-      peek(before.queue)?.seq === waiting.seq ? before.queue : headOf(draft, before.queue)!.queue,
-      waiting.seq,
-      seqOf,
-    ),
-    waiting: before.waiting - 1,
+    peek(before.queue)?.seq === waiting.seq ? before.queue : headOf(draft, before.queue)!.queue,
+    waiting.seq,
+    seqOf,
+  )
+  const next = headOf(draft, rest)
+  const left = before.waiting - 1
+  const principal: Principal = {
+    queue: left === 0 ? empty() : (next?.queue ?? rest),
+    waiting: left,
     inFlight: before.inFlight + 1,
-    deficitTokens: before.deficitTokens - costOf(waiting),
-    servedAt: draft.at,
-  }
-  if (principal.waiting === 0) {
-    draft.ring = ring.peek(draft.ring) === name ? ring.pop(draft.ring) : ring.leave(draft.ring, name)
     // A principal that comes back starts with one turn; it neither saves up nor owes.
-    put(draft, name, { ...principal, queue: empty(), deficitTokens: turnTokens(draft.policy, name) })
-    return
+    deficitTokens: left === 0 ? turnTokens(draft.policy, name) : before.deficitTokens - costOf(waiting),
+    turns: left === 0 ? turns + 1 : turns,
+    servedAt: draft.at,
+    heldFromMs: draft.heldMs,
   }
-  put(draft, name, principal)
-  const next = headOf(draft, principal.queue)
-  if (next !== null && ring.peek(draft.ring) === name && principal.deficitTokens < costOf(next.head)) {
-    rotate(draft, name, { ...principal, queue: next.queue })
-  }
+  keep(draft, name, before, principal)
+  if (next !== null && left > 0 && endsTurn && principal.deficitTokens < costOf(next.head))
+    rotate(draft, name)
+  return turn
 }
 
 /**
@@ -219,56 +223,29 @@ export const served = (draft: Draft, waiting: Waiting): void => {
 export const passTurn = (draft: Draft): void => {
   const name = ring.peek(draft.ring)
   if (name === undefined || lookup(draft.principals, name)?.servedAt !== draft.at) return
-  draft.ring = ring.push(ring.pop(draft.ring), name)
-}
-
-/** Gives a turn back that the provider did not take: the call stands in its place again, and pays when it is served. */
-export const refundTurn = (draft: Draft, name: string, tokens: number): void => {
-  const principal = lookup(draft.principals, name)
-  if (principal === undefined) return
-  put(draft, name, { ...principal, deficitTokens: principal.deficitTokens + Math.max(1, tokens) })
-}
-
-/** The call at the front of the ring: of the principal that has waited longest for service. */
-export const ringFront = (context: ScopeContext): Waiting | null => {
-  const name = ring.peek(context.ring)
-  if (name === undefined) return null
-  return headOf(context, (lookup(context.principals, name) as Principal).queue)?.head ?? null
-}
-
-/** Epoch milliseconds since which the longest unserved principal has waited; null without a backlog. */
-export const unservedSince = (context: ScopeContext): number | null => {
-  const front = ringFront(context)
-  if (front === null) return null
-  const { servedAt } = lookup(context.principals, front.call.principal) as Principal
-  return Math.max(servedAt, front.submittedAt)
-}
-
-export interface WorstCase {
-  /** Principals with a backlog, the call's own included. Default 1. */
-  readonly principals?: number
-  /** Calls of its own principal before it. Default 0. */
-  readonly callsAhead?: number
-  /** Input tokens of the largest among it and those before it. Default: a quantum. */
-  readonly largestCallTokens?: number
-  /** Whose call it is, for its weight. Default: the principal of the least weight. */
-  readonly principal?: string
+  draft.ring = ring.push(ring.leave(draft.ring, name), name)
 }
 
 /**
- * The longest time, milliseconds, that primaries can keep an auxiliary from a permit while a place
- * in flight is free for it and the provider asks for no wait. Every `maxDeferralMs` at the latest one
- * principal's turn is served, a call at least; a call that is larger than what its principal gets in
- * a turn takes several, and everybody else may be served once before each of them.
+ * Gives a turn back that the provider did not take, or that was preempted: its call stands in its place
+ * again, its principal where it stood in the ring, with what it had left over and the age it had then.
  */
-export const worstCaseWaitMs = (
-  policy: Policy,
-  { principals = 1, callsAhead = 0, largestCallTokens = policy.quantumTokens, principal }: WorstCase = {},
-): number => {
-  const weight =
-    principal === undefined ? Math.min(1, ...Object.values(policy.weights)) : weightOf(policy, principal)
-  const calls = callsAhead + 1
-  const tokens = calls * Math.max(1, largestCallTokens)
-  const turns = Math.max(calls, Math.ceil(tokens / (policy.quantumTokens * weight)))
-  return policy.maxDeferralMs * (turns * (principals - 1) + calls)
+export const returnTurn = (draft: Draft, waiting: Waiting, turn: TakenTurn): void => {
+  const name = waiting.call.principal
+  const known = lookup(draft.principals, name)
+  enqueueAuxiliary(draft, waiting)
+  const principal = lookup(draft.principals, name) as Principal
+  // What it was given for the turns that it has had since, it gives back: it has not had them.
+  const since = Math.max(0, principal.turns - turn.turns)
+  const refunded = principal.deficitTokens + costOf(waiting) - since * turnTokens(draft.policy, name)
+  put(draft, name, {
+    ...principal,
+    deficitTokens: known === undefined ? costOf(waiting) : refunded,
+    turns: known === undefined ? turn.turns : principal.turns - since,
+    servedAt: known === undefined ? turn.servedAt : Math.min(principal.servedAt, turn.servedAt),
+    heldFromMs: known === undefined ? turn.heldFromMs : Math.min(principal.heldFromMs, turn.heldFromMs),
+  })
+  const place = ring.placeOf(draft.ring, name)
+  if (turn.place !== null && place !== null && turn.place < place)
+    draft.ring = ring.backTo(draft.ring, name, turn.place)
 }

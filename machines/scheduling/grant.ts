@@ -5,15 +5,20 @@ import * as pacing from '../limits/pacing.ts'
 import * as ramp from '../limits/ramp.ts'
 import type { PriorityClass } from '../model/call.ts'
 import type { GrantReason } from '../model/decision.ts'
-import type { InFlight, Waiting } from '../state/context.ts'
+import { type InFlight, lookup, type TakenTurn, type Waiting, without } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { costOfCall } from './admission.ts'
 import { checkEntered, checkGrant, checkLeft } from './invariants.ts'
 import { noteGrant } from './timeouts.ts'
 
 /** Moves a waiting call into flight and says so. */
-export const grant = (draft: Draft, waiting: Waiting, because: GrantReason, borrowed = false): void => {
-  const { call, seq, submittedAt } = waiting
+export const grant = (
+  draft: Draft,
+  waiting: Waiting,
+  because: GrantReason,
+  { borrowed = false, turn = null }: { readonly borrowed?: boolean; readonly turn?: TakenTurn | null } = {},
+): void => {
+  const { call, seq, submittedAt, heldFromMs } = waiting
   const probes = isQuotaProbe(draft)
   const reason = probes && !passesTheGate.has(because) ? 'probe' : because
   checkGrant(draft, waiting, reason, borrowed)
@@ -23,12 +28,15 @@ export const grant = (draft: Draft, waiting: Waiting, because: GrantReason, borr
     seq,
     submittedAt,
     attempts: waiting.attempts + 1,
+    sizeRefusals: waiting.sizeRefusals,
     grantedAt: draft.at,
     stage: waiting.dispatchAtOnce ? 'dispatched' : 'admitted',
     grant: reason,
     preempted: false,
     borrowed,
     paced: takeWindow(draft, call.priorityClass),
+    heldFromMs,
+    turn,
   }
   draft.waiting = HashMap.remove(waited, call.id)
   draft.inFlight = HashMap.set(flew, call.id, granted)
@@ -65,18 +73,31 @@ const holdForProbe = (draft: Draft, callId: string): void => {
   if (wait !== null) draft.wait = { ...wait, untilMs: at + policy.quotaHoldMs, probeId: callId }
 }
 
-const inTheWay = ({ call, grant }: InFlight): boolean =>
-  call.lane === 'auxiliary' && grant !== 'dependency' && grant !== 'nested'
+/** A primary must wait for it: it is neither owed its place, nor does a primary wait for its result. */
+const inTheWay = ({ dependents }: Draft, { call, grant }: InFlight): boolean =>
+  call.lane === 'auxiliary' &&
+  grant !== 'dependency' &&
+  grant !== 'nested' &&
+  lookup(dependents, call.id) === undefined
 
 /** The counts that a call in flight adds, as signs for entering (1) or leaving (-1). */
-export const countFlight = ({ counts }: Draft, flight: InFlight, sign: 1 | -1): void => {
+export const countFlight = (draft: Draft, flight: InFlight, sign: 1 | -1): void => {
+  const { counts } = draft
   if (!flight.borrowed) counts.places += sign
-  if (inTheWay(flight)) counts.auxiliaryInTheWay += sign
+  if (inTheWay(draft, flight)) counts.auxiliaryInTheWay += sign
   if (flight.call.lane === 'auxiliary') counts.auxiliaryInFlight += sign
   else {
     counts.primaryInFlight += sign
     if (flight.stage !== 'accepted') counts.primaryUnaccepted += sign
   }
+}
+
+/** Replaces the primaries that wait for `id`, and counts it as in their way or not, where it runs. */
+export const setDependents = (draft: Draft, id: string, ids: ReadonlyArray<string>): void => {
+  const flight = lookup(draft.inFlight, id)
+  if (flight !== undefined && inTheWay(draft, flight)) draft.counts.auxiliaryInTheWay -= 1
+  draft.dependents = ids.length === 0 ? without(draft.dependents, id) : HashMap.set(draft.dependents, id, ids)
+  if (flight !== undefined && inTheWay(draft, flight)) draft.counts.auxiliaryInTheWay += 1
 }
 
 const countGrant = (draft: Draft, flight: InFlight): void => {

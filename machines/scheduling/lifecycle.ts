@@ -8,7 +8,7 @@ import { departed } from '../limits/shed-limits.ts'
 import type { Call } from '../model/call.ts'
 import type { DeferReason, ExpireReason, RejectReason } from '../model/decision.ts'
 import type { OwnerStance } from '../model/event.ts'
-import { type InFlight, lookup, type Waiting, without } from '../state/context.ts'
+import { type InFlight, lookup, type TakenTurn, type Waiting, without } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { lend } from './dispatch.ts'
 import {
@@ -17,16 +17,16 @@ import {
   isReady,
   leaveBacklog,
   leaveFlight,
-  refundTurn,
+  returnTurn,
   seqOf,
 } from './fairness.ts'
-import { countFlight } from './grant.ts'
+import { countFlight, setDependents } from './grant.ts'
 import { checkEntered, checkLeft } from './invariants.ts'
-import { placed, rankOf } from './primary-order.ts'
+import { inheritedFrom, placed, standingRank } from './primary-order.ts'
 import { noteArrival, sweepBy } from './timeouts.ts'
 
-/** Into the lane's queue, at its own place. */
-export const enqueue = (draft: Draft, waiting: Waiting): void => {
+/** Into the lane's queue, at its own place; with its turn, where it took one and gets it back. */
+export const enqueue = (draft: Draft, waiting: Waiting, turn: TakenTurn | null = null): void => {
   const { call, seq } = waiting
   const before = draft.waiting
   draft.waiting = HashMap.set(before, call.id, waiting)
@@ -42,12 +42,13 @@ export const enqueue = (draft: Draft, waiting: Waiting): void => {
     if (!isReady(waiting)) return
     if (waiting.urgent)
       draft.urgent = isNewest(draft, waiting) ? push(draft.urgent, place) : insert(draft.urgent, place, seqOf)
+    else if (turn !== null) returnTurn(draft, waiting, turn)
     else enqueueAuxiliary(draft, waiting)
   }
 }
 
 export const enqueuePrimary = (draft: Draft, waiting: Waiting): void => {
-  const rank = rankOf(draft.policy, waiting.call.priorityClass)
+  const rank = standingRank(draft.policy, waiting)
   draft.primaries = draft.primaries.with(rank, placed(draft, draft.primaries[rank]!, waiting))
 }
 
@@ -57,6 +58,7 @@ export const end = (draft: Draft, call: Call, ending: Ending): void => {
   draft.ended = remember(draft.ended, callId, ending, draft.policy.settledRetention)
   if (draft.qos !== null) draft.qos = departed(draft.qos, call)
   satisfy(draft, callId)
+  if (call.lane === 'primary') forget(draft, call)
   draft.nested = without(draft.nested, callId)
 }
 
@@ -87,7 +89,6 @@ export const leaveWaiting = (draft: Draft, waiting: Waiting): void => {
     draft.counts.primaryWaiting -= 1
     if (isReady(waiting)) draft.counts.primaryReady -= 1
     waitNoMore(draft, waiting)
-    forget(draft, call)
   } else {
     draft.counts.auxiliaryWaiting -= 1
     if (!urgent && isReady(waiting)) leaveBacklog(draft, call.principal)
@@ -96,19 +97,22 @@ export const leaveWaiting = (draft: Draft, waiting: Waiting): void => {
 
 const waitNoMore = (draft: Draft, { call, waitsFor }: Waiting): void => {
   for (const id of waitsFor) {
-    const others = (lookup(draft.dependents, id) ?? []).filter((other) => other !== call.id)
-    draft.dependents =
-      others.length === 0 ? HashMap.remove(draft.dependents, id) : HashMap.set(draft.dependents, id, others)
+    setDependents(
+      draft,
+      id,
+      (lookup(draft.dependents, id) ?? []).filter((other) => other !== call.id),
+    )
   }
 }
 
-/** A primary that is gone lets nothing through any more. */
-export const forget = (draft: Draft, call: Call): void => {
+/** A primary that has ended lets nothing through any more; what others expect is theirs. */
+const forget = (draft: Draft, call: Call): void => {
   for (const id of call.dependsOn) {
     const expectedBy = lookup(draft.expected, id)
-    if (expectedBy === undefined) continue
+    if (expectedBy === undefined || !expectedBy.includes(call.id)) continue
+    const others = expectedBy.filter((other) => other !== call.id)
     draft.expected =
-      expectedBy <= 1 ? HashMap.remove(draft.expected, id) : HashMap.set(draft.expected, id, expectedBy - 1)
+      others.length === 0 ? HashMap.remove(draft.expected, id) : HashMap.set(draft.expected, id, others)
   }
 }
 
@@ -145,22 +149,23 @@ export const returnToPlace = (
   reason: DeferReason,
   owner?: Exclude<OwnerStance, 'left'>,
 ): void => {
-  const { call, seq, submittedAt, attempts } = flight
-  if (call.lane === 'auxiliary' && flight.grant !== 'dependency' && flight.grant !== 'nested') {
-    refundTurn(draft, call.principal, call.inputTokens)
-  }
+  const { call, seq, submittedAt, attempts, sizeRefusals, heldFromMs } = flight
   const unclaimedUntilMs = owner === 'away' ? draft.at + draft.policy.unclaimedExpiryMs : null
-  enqueue(draft, {
+  const waiting: Waiting = {
     call,
     seq,
     submittedAt,
     attempts,
+    sizeRefusals,
     reason,
     urgent: flight.grant === 'dependency' || isUrgent(draft, call),
+    inheritedRank: call.lane === 'primary' ? inheritedFrom(draft, call) : null,
     waitsFor: [],
     unclaimedUntilMs,
     dispatchAtOnce: owner === 'sends',
-  })
+    heldFromMs,
+  }
+  enqueue(draft, waiting, flight.turn)
   if (unclaimedUntilMs !== null) {
     sweepBy(draft, unclaimedUntilMs)
     draft.unclaimed = add(draft.unclaimed, { at: unclaimedUntilMs, callId: call.id })
@@ -178,7 +183,6 @@ export const land = (draft: Draft, flight: InFlight): void => {
   checkLeft(before, draft.inFlight, flight.call.id)
   countFlight(draft, flight, -1)
   if (flight.call.lane === 'auxiliary') leaveFlight(draft, flight.call.principal)
-  else forget(draft, flight.call)
   if (flight.paced && flight.stage !== 'accepted') leaveWindow(draft, flight)
   const { parentId } = flight.call
   const children = parentId === null ? undefined : lookup(draft.nested, parentId)

@@ -6,7 +6,7 @@
  */
 import { HashMap } from 'effect'
 import { empty, fromArray, insert, push, type Queue, toArray } from '../collections/queue.ts'
-import { type PriorityClass, priorityRanks } from '../model/call.ts'
+import { type Call, type PriorityClass, priorityRanks } from '../model/call.ts'
 import type { Policy } from '../model/policy.ts'
 import { lookup, type Place, type Waiting } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
@@ -15,6 +15,23 @@ import { isNewest, isReady, seqOf } from './fairness.ts'
 /** Which of the primaries' queues a class stands in; lower ones go first. */
 export const rankOf = ({ qos }: Policy, priorityClass: PriorityClass): number =>
   qos !== null && priorityClass === 'hydration' ? 2 : priorityRanks[priorityClass]
+
+/** Which queue a primary stands in: that of its class, or of the best that waits for it. */
+export const standingRank = (policy: Policy, { call, inheritedRank }: Waiting): number => {
+  const own = rankOf(policy, call.priorityClass)
+  return inheritedRank === null ? own : Math.min(own, inheritedRank)
+}
+
+/** The best rank of the primaries that wait for a call, where it is better than the call's own; else null. */
+export const inheritedFrom = ({ dependents, waiting, policy }: Draft, call: Call): number | null => {
+  const own = rankOf(policy, call.priorityClass)
+  let best = own
+  for (const id of lookup(dependents, call.id) ?? []) {
+    const dependent = lookup(waiting, id)
+    if (dependent !== undefined) best = Math.min(best, standingRank(policy, dependent))
+  }
+  return best < own ? best : null
+}
 
 const bySeq = (one: Waiting, other: Waiting): number => one.seq - other.seq
 
@@ -47,7 +64,7 @@ export const reorderPrimaries = (draft: Draft): void => {
   const primaries: Array<Queue<Place>> = draft.primaries.map(() => empty())
   for (const waiting of [...HashMap.values(draft.waiting)].sort(order)) {
     if (waiting.call.lane !== 'primary' || !isReady(waiting)) continue
-    const rank = rankOf(draft.policy, waiting.call.priorityClass)
+    const rank = standingRank(draft.policy, waiting)
     primaries[rank] = push(primaries[rank]!, placeOf(waiting))
   }
   draft.primaries = primaries

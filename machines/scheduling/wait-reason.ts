@@ -34,13 +34,17 @@ const whyPrimaryQuiet = (context: ScopeContext, waiting: Waiting): WaitReason =>
   return because('quiet-window', fits)
 }
 
+/** When patience or grace ends, whichever runs; null where only an end of a call helps. */
+const pendingUntilMs = ({ at, phase }: ScopeContext): number | null => {
+  const untilMs = phase.graceUntilMs > at ? phase.graceUntilMs : phase.patienceUntilMs
+  return untilMs > at ? untilMs : null
+}
+
 const whyPrimary = (context: ScopeContext, waiting: Waiting): WaitReason => {
   if (waiting.waitsFor.length > 0) return because('dependencies')
   switch (context.state) {
     case 'primaryPending':
-      return because('auxiliaries-in-flight', context.phase.graceUntilMs || context.phase.patienceUntilMs)
-    case 'auxiliaryDraining':
-      return because('fairness-quantum')
+      return because('auxiliaries-in-flight', pendingUntilMs(context))
     case 'quietRamp.quiet':
       return nextPrimary(context)?.waiting.seq === waiting.seq
         ? whyPrimaryQuiet(context, waiting)

@@ -13,7 +13,7 @@ import { steady, warmFromMs } from '../limits/pacing.ts'
 import { boundsOf, changesAt, type Ramp, refusedUseAt } from '../limits/ramp.ts'
 import { factorAt } from '../limits/ramp-plan.ts'
 import type { ScopeContext, Waiting } from '../state/context.ts'
-import { frontCalls } from './fairness.ts'
+import { frontCalls } from './turns.ts'
 
 /** Calls that are looked at; every choice of them is tried. */
 const candidates = 8

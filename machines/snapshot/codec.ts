@@ -5,7 +5,7 @@
 import { HashMap, Schema } from 'effect'
 import { endingsOf, rowsOf } from '../collections/ended-log.ts'
 import { fromArray, toArray } from '../collections/queue.ts'
-import { names } from '../collections/ring.ts'
+import { written } from '../collections/ring.ts'
 import { meterNames } from '../limits/budget.ts'
 import type { Ramp } from '../limits/ramp.ts'
 import { encodeQos, restoreQos } from '../limits/shed-limits.ts'
@@ -14,11 +14,11 @@ import { evidenceKinds } from '../model/evidence.ts'
 import { decodeOrThrow, InvalidInput } from '../model/invalid.ts'
 import { type Policy, restorePolicy } from '../model/policy.ts'
 import { reorderPrimaries } from '../scheduling/primary-order.ts'
-import { emptyContext, noCounters, type ScopeContext } from '../state/context.ts'
+import { emptyContext, noCounters, type Principal, type ScopeContext } from '../state/context.ts'
 import { draftOf } from '../state/draft.ts'
-import { type EncodedScope, snapshotVersion } from './encoded.ts'
+import { type EncodedPrincipal, type EncodedScope, snapshotVersion } from './encoded.ts'
 import { decodeRamp } from './ramp-schema.ts'
-import { restoreFlights, restorePrincipals, restoreWaiting } from './restore.ts'
+import { restoreExpected, restoreFlights, restorePrincipals, restoreWaiting } from './restore.ts'
 import { checkInFlight, checkPairs, checkWaiting } from './rows.ts'
 
 const byKey = <T>(map: HashMap.HashMap<string, T>): Array<readonly [string, T]> =>
@@ -36,6 +36,19 @@ const ordered = <Key extends string, T>(
   return result
 }
 
+/** What a snapshot holds of a principal; the rest follows from its calls. */
+export const encodePrincipal = ({
+  deficitTokens,
+  turns,
+  servedAt,
+  heldFromMs,
+}: Principal): EncodedPrincipal => ({
+  deficitTokens,
+  turns,
+  servedAt,
+  heldFromMs,
+})
+
 /** The snapshot of a scope, as JSON values. O(n log n) in its calls. */
 export const encodeScope = (context: ScopeContext): EncodedScope => ({
   version: snapshotVersion,
@@ -48,14 +61,15 @@ export const encodeScope = (context: ScopeContext): EncodedScope => ({
   nextSeq: context.nextSeq,
   waiting: bySeq(HashMap.values(context.waiting)),
   inFlight: bySeq(HashMap.values(context.inFlight)),
-  principals: byKey(context.principals).map(([name, { deficitTokens, servedAt }]) => [
-    name,
-    { deficitTokens, servedAt },
-  ]),
-  ring: names(context.ring),
+  heldMs: context.heldMs,
+  principals: byKey(context.principals).map(([name, principal]) => [name, encodePrincipal(principal)]),
+  ring: written(context.ring),
+  nextPlace: context.ring.nextPlace,
   bypass: context.bypass,
   nested: byKey(context.nested).map(([id, { lent, queue }]) => [id, { lent, waiting: toArray(queue) }]),
   expected: byKey(context.expected),
+  rankServedAt: context.rankServedAt,
+  passedBefore: context.passedBefore,
   turns: byKey(context.turns),
   foregroundActive: context.foregroundActive,
   budget: ordered(meterNames, context.budget),
@@ -65,7 +79,7 @@ export const encodeScope = (context: ScopeContext): EncodedScope => ({
   phase: context.phase,
   drain: context.drain,
   primaryOwed: context.primaryOwed,
-  quantumEndedAt: context.quantumEndedAt,
+  quantumEndedHeldMs: context.quantumEndedHeldMs,
   primaryGrantedAt: context.primaryGrantedAt,
   episode: context.episode,
   ended: [[...rowsOf(context.ended.newer)], [...rowsOf(context.ended.older)]],
@@ -137,6 +151,8 @@ export const decodeScope = (input: unknown): ScopeContext => {
   }
   const { policy, ramp } = check(encoded)
   const blank = emptyContext(encoded.scope, policy, encoded.at)
+  // Before there was a held clock, the time of day was it.
+  const heldMs = encoded.heldMs ?? encoded.at
   const draft = draftOf({ ...blank, counters: { ...noCounters, ...encoded.counters } }, encoded.at)
   Object.assign(draft, {
     state: encoded.state,
@@ -154,12 +170,15 @@ export const decodeScope = (input: unknown): ScopeContext => {
     phase: encoded.phase,
     drain: encoded.drain,
     primaryOwed: encoded.primaryOwed,
-    quantumEndedAt: encoded.quantumEndedAt,
+    heldMs,
+    quantumEndedHeldMs: encoded.quantumEndedHeldMs ?? encoded.quantumEndedAt ?? heldMs,
     primaryGrantedAt: encoded.primaryGrantedAt,
     episode: encoded.episode,
     refusalsByKind: encoded.refusalsByKind ?? {},
     ended: endingsOf(...encoded.ended),
-    expected: HashMap.fromIterable(encoded.expected),
+    expected: restoreExpected(encoded),
+    rankServedAt: encoded.rankServedAt ?? [0, 0, 0, 0],
+    passedBefore: encoded.passedBefore ?? 0,
     turns: HashMap.fromIterable(encoded.turns),
     heldTurns: encoded.turns.filter(([, turn]) => turn.betweenRounds === 'hold').length,
     nested: HashMap.fromIterable(

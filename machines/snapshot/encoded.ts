@@ -16,6 +16,14 @@ export const snapshotVersion = 1
 
 type Pairs<T> = ReadonlyArray<readonly [string, T]>
 
+/** What is written of a principal. Older versions wrote neither its turns nor a reading of the held clock. */
+export interface EncodedPrincipal {
+  readonly deficitTokens: number
+  readonly servedAt: number
+  readonly turns?: number
+  readonly heldFromMs?: number
+}
+
 /** A scope as JSON. */
 export interface EncodedScope {
   readonly version: typeof snapshotVersion
@@ -28,14 +36,22 @@ export interface EncodedScope {
   readonly nextSeq: number
   readonly waiting: ReadonlyArray<Waiting>
   readonly inFlight: ReadonlyArray<InFlight>
-  readonly principals: Pairs<{ readonly deficitTokens: number; readonly servedAt: number }>
-  readonly ring: ReadonlyArray<string>
+  /** Not there in what older versions wrote: their clock was the time of day. */
+  readonly heldMs?: number
+  readonly principals: Pairs<EncodedPrincipal>
+  /** Each name with its place; older versions wrote the names alone. */
+  readonly ring: ReadonlyArray<string> | Pairs<number>
+  readonly nextPlace?: number
   readonly bypass: ScopeContext['bypass']
   readonly nested: Pairs<{
     readonly lent: string | null
     readonly waiting: ReadonlyArray<{ seq: number; id: string }>
   }>
-  readonly expected: Pairs<number>
+  /** Older versions wrote how many primaries expect it. */
+  readonly expected: Pairs<ReadonlyArray<string> | number>
+  /** Not there in what older versions wrote: no rank aged. */
+  readonly rankServedAt?: ReadonlyArray<number>
+  readonly passedBefore?: number
   readonly turns: Pairs<Turn>
   readonly foregroundActive: boolean
   readonly budget: Budget
@@ -45,7 +61,9 @@ export interface EncodedScope {
   readonly phase: Phase
   readonly drain: Drain
   readonly primaryOwed: boolean
-  readonly quantumEndedAt: number
+  readonly quantumEndedHeldMs?: number
+  /** What older versions wrote in its stead. */
+  readonly quantumEndedAt?: number
   readonly primaryGrantedAt: number
   readonly episode: ScopeContext['episode']
   /** Of each generation, the newer first, in the order in which the calls ended. */

@@ -6,7 +6,7 @@
 import { Schema } from 'effect'
 import { CallSchema, isCall } from '../model/call.ts'
 import { decodeOrThrow, InvalidInput, integer, maxSafe } from '../model/invalid.ts'
-import type { InFlight, Waiting } from '../state/context.ts'
+import type { InFlight, TakenTurn, Waiting } from '../state/context.ts'
 
 const counted = integer(0, maxSafe)
 const stages = ['admitted', 'dispatched', 'accepted'] as const
@@ -22,6 +22,9 @@ export const WaitingSchema = Schema.Struct({
   unclaimedUntilMs: Schema.NullOr(Schema.Int),
   /** Not there in what older versions wrote. */
   dispatchAtOnce: Schema.optional(Schema.Boolean),
+  sizeRefusals: Schema.optional(counted),
+  heldFromMs: Schema.optional(Schema.Finite),
+  inheritedRank: Schema.optional(Schema.NullOr(integer(0, 3))),
 })
 
 export const InFlightSchema = Schema.Struct({
@@ -35,26 +38,57 @@ export const InFlightSchema = Schema.Struct({
   preempted: Schema.Boolean,
   borrowed: Schema.Boolean,
   paced: Schema.Boolean,
+  /** Not there in what older versions wrote. */
+  sizeRefusals: Schema.optional(counted),
+  heldFromMs: Schema.optional(Schema.Finite),
+  turn: Schema.optional(
+    Schema.NullOr(
+      Schema.Struct({
+        place: Schema.NullOr(Schema.Int),
+        turns: Schema.Finite,
+        servedAt: Schema.Finite,
+        heldFromMs: Schema.Finite,
+      }),
+    ),
+  ),
 })
 
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0
 const isText = (value: unknown): boolean => typeof value === 'string'
+const isReading = (value: unknown): boolean => value === undefined || Number.isFinite(value)
+const isTurn = (value: unknown): boolean => {
+  if (value === undefined || value === null) return true
+  if (!isObject(value)) return false
+  const { place, turns, servedAt, heldFromMs } = value as TakenTurn
+  return (
+    (place === null || Number.isSafeInteger(place)) && [turns, servedAt, heldFromMs].every(Number.isFinite)
+  )
+}
 const isFlag = (value: unknown): boolean => typeof value === 'boolean'
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
 
 const fieldsOfCall = Object.keys(CallSchema.fields).length
 
-const hasPlace = ({ call, seq, submittedAt, attempts }: Waiting | InFlight): boolean =>
+const hasPlace = ({ call, seq, submittedAt, attempts, sizeRefusals = 0 }: Waiting | InFlight): boolean =>
   isCall(call) &&
   Object.keys(call).length === fieldsOfCall &&
   isCount(seq) &&
   Number.isSafeInteger(submittedAt) &&
-  isCount(attempts)
+  isCount(attempts) &&
+  isCount(sizeRefusals)
 
 /** The same question as `WaitingSchema`. */
 export const isWaitingRow = (row: unknown): boolean => {
   if (!isObject(row)) return false
-  const { reason, urgent, waitsFor, unclaimedUntilMs, dispatchAtOnce = false } = row as Waiting
+  const {
+    reason,
+    urgent,
+    waitsFor,
+    unclaimedUntilMs,
+    dispatchAtOnce = false,
+    heldFromMs,
+    inheritedRank = null,
+  } = row as Waiting
   return (
     hasPlace(row as Waiting) &&
     isText(reason) &&
@@ -62,14 +96,16 @@ export const isWaitingRow = (row: unknown): boolean => {
     Array.isArray(waitsFor) &&
     waitsFor.every(isText) &&
     (unclaimedUntilMs === null || Number.isSafeInteger(unclaimedUntilMs)) &&
-    isFlag(dispatchAtOnce)
+    isFlag(dispatchAtOnce) &&
+    isReading(heldFromMs) &&
+    (inheritedRank === null || [0, 1, 2, 3].includes(inheritedRank))
   )
 }
 
 /** The same question as `InFlightSchema`. */
 export const isInFlightRow = (row: unknown): boolean => {
   if (!isObject(row)) return false
-  const { grantedAt, stage, grant, preempted, borrowed, paced } = row as InFlight
+  const { grantedAt, stage, grant, preempted, borrowed, paced, heldFromMs, turn } = row as InFlight
   return (
     hasPlace(row as InFlight) &&
     Number.isSafeInteger(grantedAt) &&
@@ -77,7 +113,9 @@ export const isInFlightRow = (row: unknown): boolean => {
     isText(grant) &&
     isFlag(preempted) &&
     isFlag(borrowed) &&
-    isFlag(paced)
+    isFlag(paced) &&
+    isReading(heldFromMs) &&
+    isTurn(turn)
   )
 }
 

@@ -26,15 +26,21 @@ export interface Waiting {
   readonly submittedAt: number
   /** Dispatches so far. */
   readonly attempts: number
+  /** Refusals so far that may have been for its own size. */
+  readonly sizeRefusals: number
   readonly reason: DeferReason
   /** Auxiliary that is let through a closed gate. */
   readonly urgent: boolean
+  /** Of a primary that others wait for: the best of their ranks, where that is better than its own; else null. */
+  readonly inheritedRank: number | null
   /** Ids that must end first; empty when it stands in its queue. */
   readonly waitsFor: ReadonlyArray<string>
   /** Epoch milliseconds at which it expires unless its owner claims it; null when it has one. */
   readonly unclaimedUntilMs: number | null
   /** Its owner sends as soon as it holds the permit. */
   readonly dispatchAtOnce: boolean
+  /** Reading of the held clock when it was submitted. */
+  readonly heldFromMs: number
 }
 
 /** A call that holds a permit. */
@@ -44,6 +50,8 @@ export interface InFlight {
   readonly submittedAt: number
   /** This dispatch included. */
   readonly attempts: number
+  /** Refusals so far that may have been for its own size. */
+  readonly sizeRefusals: number
   readonly grantedAt: number
   readonly stage: 'admitted' | 'dispatched' | 'accepted'
   readonly grant: GrantReason
@@ -53,6 +61,20 @@ export interface InFlight {
   readonly borrowed: boolean
   /** Counted against its class's window until it is accepted. */
   readonly paced: boolean
+  /** Reading of the held clock when it was submitted. */
+  readonly heldFromMs: number
+  /** Of an auxiliary that took a turn: what it was, so that a refusal gives it back; null of any other. */
+  readonly turn: TakenTurn | null
+}
+
+/** A principal's turn as it was taken. */
+export interface TakenTurn {
+  /** Where its principal stood in the ring. */
+  readonly place: number | null
+  /** Its principal's `turns`, `servedAt` and `heldFromMs` as they were. */
+  readonly turns: number
+  readonly servedAt: number
+  readonly heldFromMs: number
 }
 
 /** One principal's part of the auxiliary lane. */
@@ -62,8 +84,12 @@ export interface Principal {
   readonly inFlight: number
   /** Input tokens that its turns have left over (deficit round robin). */
   readonly deficitTokens: number
-  /** Epoch milliseconds of its last release; the starvation clock starts here or at its head's submission. */
+  /** Turns that it has been given, those that a refusal gave back taken off again. */
+  readonly turns: number
+  /** Epoch milliseconds of its last release. */
   readonly servedAt: number
+  /** Reading of the held clock at its last release, or when it was last below its quota again. */
+  readonly heldFromMs: number
 }
 
 export interface Counters {
@@ -99,11 +125,22 @@ export interface ScopeContext {
   readonly counts: Counts
   /** Primaries by rank (0 to 3), first come first served within a rank. */
   readonly primaries: ReadonlyArray<Queue<Place>>
+  /** When a primary of each rank was last granted, epoch milliseconds. */
+  readonly rankServedAt: ReadonlyArray<number>
+  /** Primaries with places before this have been passed by one of a lower rank: nothing passes them again. */
+  readonly passedBefore: number
   /** Auxiliaries that a primary depends on, or that were promoted. */
   readonly urgent: Queue<Place>
   readonly principals: HashMap.HashMap<string, Principal>
-  /** Principals with a backlog, in the order of their turns. */
+  /** Principals with a backlog that are below their quota, in the order of their turns. */
   readonly ring: Ring
+  /** Principals with a backlog that are at their quota. */
+  readonly parked: number
+  /**
+   * The held clock: it runs only while primaries keep back the auxiliary whose turn it is, and nothing
+   * else does. What a principal is owed is counted by it. Milliseconds; only differences mean something.
+   */
+  readonly heldMs: number
   /** The head that is passed over because it does not fit yet, and how often it was. */
   readonly bypass: { readonly callId: string; readonly count: number } | null
   /** Order of submission per lane, for timeouts; may hold calls that are gone. */
@@ -116,8 +153,8 @@ export interface ScopeContext {
   readonly unclaimed: Heap | null
   /** Waiting primaries by the id that they wait for. */
   readonly dependents: HashMap.HashMap<string, ReadonlyArray<string>>
-  /** Ids let through when they come, because a primary named them before they were submitted. */
-  readonly expected: HashMap.HashMap<string, number>
+  /** Ids let through when they come, with the primaries that named them before they were submitted. */
+  readonly expected: HashMap.HashMap<string, ReadonlyArray<string>>
   readonly turns: HashMap.HashMap<string, Turn>
   readonly heldTurns: number
   readonly foregroundActive: boolean
@@ -134,7 +171,8 @@ export interface ScopeContext {
   readonly unannounced: ReadonlyArray<string>
   /** A quantum was served while a primary was pending: the next primary goes before the next quantum. */
   readonly primaryOwed: boolean
-  readonly quantumEndedAt: number
+  /** Reading of the held clock when that quantum ended. */
+  readonly quantumEndedHeldMs: number
   readonly primaryGrantedAt: number
   readonly episode: Omit<EpisodeSummary, 'endedAt'> | null
   readonly ended: Endings
@@ -236,9 +274,13 @@ export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContex
   inFlight: HashMap.empty(),
   counts: noCounts,
   primaries: [empty(), empty(), empty(), empty()],
+  rankServedAt: [0, 0, 0, 0],
+  passedBefore: 0,
   urgent: empty(),
   principals: HashMap.empty(),
   ring: emptyRing,
+  parked: 0,
+  heldMs: 0,
   bypass: null,
   arrivals: { primary: empty(), auxiliary: empty() },
   grants: { primary: empty(), auxiliary: empty() },
@@ -259,7 +301,7 @@ export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContex
   nested: HashMap.empty(),
   unannounced: [],
   primaryOwed: false,
-  quantumEndedAt: 0,
+  quantumEndedHeldMs: 0,
   primaryGrantedAt: 0,
   episode: null,
   ended: noEndings(),

@@ -1,5 +1,6 @@
 /** What leads out of the states: the guards of the statechart, as functions of what the scope knows. */
 import { fairnessDue, primaryDue, primaryWanted } from '../scheduling/admission.ts'
+import { hasBacklog } from '../scheduling/fairness.ts'
 import type { ScopeContext } from '../state/context.ts'
 
 const auxiliariesClear = ({ at, policy, counts, heldTurns, phase }: ScopeContext): boolean =>
@@ -12,12 +13,12 @@ const auxiliariesClear = ({ at, policy, counts, heldTurns, phase }: ScopeContext
 /** By the names of the guards in the chart. */
 export const guards = {
   primaryWanted,
-  primariesGoneWithBacklog: (scope: ScopeContext) => !primaryWanted(scope) && scope.ring.size > 0,
+  primariesGoneWithBacklog: (scope: ScopeContext) => !primaryWanted(scope) && hasBacklog(scope),
   primariesGone: (scope: ScopeContext) => !primaryWanted(scope),
   auxiliariesClear,
   fairnessDue,
   primaryDue,
-  backlogEmpty: ({ ring }: ScopeContext) => ring.size === 0,
+  backlogEmpty: (scope: ScopeContext) => !hasBacklog(scope),
   quietOver: ({ at, phase }: ScopeContext) => at >= phase.quietUntilMs,
   headMustWait: ({ at, counts, phase }: ScopeContext) => counts.primaryReady > 0 && at < phase.quietUntilMs,
   primariesAccepted: ({ counts }: ScopeContext) =>

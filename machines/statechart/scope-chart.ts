@@ -9,10 +9,10 @@ import { checkEvent } from '../model/event-check.ts'
 import { InvalidInput } from '../model/invalid.ts'
 import { type PolicyInput, parsePolicy } from '../model/policy.ts'
 import { emptyContext, type ScopeContext } from '../state/context.ts'
-import { continued, type Draft, draftOf } from '../state/draft.ts'
+import { continued, type Draft } from '../state/draft.ts'
 import { finishedType } from './chart-check.ts'
 import { type GuardName, guards } from './guards.ts'
-import { closeQuantum, enter, finish, takeIn } from './step.ts'
+import { begin, closeQuantum, enter, finish, takeIn } from './step.ts'
 
 export interface ScopeInput {
   /** Name of the scope. */
@@ -90,7 +90,7 @@ const machineSetup = setup({
     takeIn: assign(({ context: { scope }, event }) => {
       const fact = event as ScopeEvent
       checkEvent(fact)
-      const draft = draftOf(scope, fact.at)
+      const draft = begin(scope, fact.at)
       takeIn(draft, fact)
       return { scope: draft }
     }),

@@ -6,13 +6,13 @@ import * as settlement from '../events/settlement.ts'
 import * as submission from '../events/submission.ts'
 import type { ScopeState } from '../model/decision.ts'
 import type { ScopeEvent } from '../model/event.ts'
-import { primaryWanted } from '../scheduling/admission.ts'
+import { isHeld, primaryWanted } from '../scheduling/admission.ts'
 import { pass } from '../scheduling/dispatch.ts'
 import { passTurn } from '../scheduling/fairness.ts'
 import { checkScope } from '../scheduling/invariants.ts'
 import { waitReason } from '../scheduling/wait-reason.ts'
-import { lookup, openPhase } from '../state/context.ts'
-import type { Draft } from '../state/draft.ts'
+import { lookup, openPhase, type ScopeContext } from '../state/context.ts'
+import { type Draft, draftOf } from '../state/draft.ts'
 
 const applyFact = (draft: Draft, event: ScopeEvent): void => {
   switch (event.type) {
@@ -56,6 +56,13 @@ const applyFact = (draft: Draft, event: ScopeEvent): void => {
   }
 }
 
+/** Begins the work on an event; the held clock has run since the last one if primaries held an auxiliary then. */
+export const begin = (before: ScopeContext, atMs: number): Draft => {
+  const draft = draftOf(before, atMs)
+  if (draft.at > before.at && isHeld(before)) draft.heldMs += draft.at - before.at
+  return draft
+}
+
 /** Takes an event in: applies the fact, ends what is due, grants what may go in the present state. */
 export const takeIn = (draft: Draft, event: ScopeEvent): void => {
   // The fact first: an answer that comes with its deadline still counts.
@@ -93,7 +100,7 @@ export const enter = (draft: Draft, state: ScopeState): void => {
 export const closeQuantum = (draft: Draft): void => {
   if (draft.drain.servedTokens === 0) return
   draft.primaryOwed = true
-  draft.quantumEndedAt = draft.at
+  draft.quantumEndedHeldMs = draft.heldMs
   passTurn(draft)
   draft.counters.fairnessQuanta += 1
   if (draft.episode !== null)

@@ -8,10 +8,9 @@ import type { AnyStateMachine, AnyStateNode } from 'xstate'
 import type { ScopeState } from '../model/decision.ts'
 import type { ScopeEvent } from '../model/event.ts'
 import type { ScopeContext } from '../state/context.ts'
-import { draftOf } from '../state/draft.ts'
 import { checkWalkable } from './chart-check.ts'
 import { type GuardName, guards } from './guards.ts'
-import { closeQuantum, enter, finish, takeIn } from './step.ts'
+import { begin, closeQuantum, enter, finish, takeIn } from './step.ts'
 
 /** An arrow of the chart that needs no event, and where it ends. */
 export interface Arrow {
@@ -77,7 +76,7 @@ export const walkerOf = (machine: AnyStateMachine) => {
   }
 
   return (before: ScopeContext, event: ScopeEvent, taken?: (arrow: Arrow) => void): ScopeContext => {
-    const draft = draftOf(before, event.at)
+    const draft = begin(before, event.at)
     takeIn(draft, event)
     for (let arrow = wayOut(draft); arrow !== undefined; arrow = wayOut(draft)) {
       if (arrow.closesQuantum) closeQuantum(draft)

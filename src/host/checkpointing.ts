@@ -5,7 +5,7 @@
 import { HashMap } from 'effect'
 import { noEndings, rowsOf } from '../../machines/collections/ended-log.ts'
 import type { ScopeContext } from '../../machines/index.ts'
-import { encodeScope } from '../../machines/snapshot/codec.ts'
+import { encodePrincipal, encodeScope } from '../../machines/snapshot/codec.ts'
 import type { EncodedScope } from '../../machines/snapshot/encoded.ts'
 
 /** Steps of a slice: items taken, compared or written. Together about a millisecond. */
@@ -40,9 +40,9 @@ export function* snapshotSlices(context: ScopeContext): Generator<undefined, str
     waiting: () => sortedText(HashMap.values(waiting), bySeq, (call) => call),
     inFlight: () => sortedText(HashMap.values(inFlight), bySeq, (call) => call),
     principals: () =>
-      sortedText(HashMap.entries(principals), byKey, ([name, { deficitTokens, servedAt }]) => [
+      sortedText(HashMap.entries(principals), byKey, ([name, principal]) => [
         name,
-        { deficitTokens, servedAt },
+        encodePrincipal(principal),
       ]),
     ended: function* () {
       const newer = yield* arrayText(yield* collected(rowsOf(ended.newer)), (row) => row)

@@ -81,7 +81,7 @@ const next: Readonly<
     ExceedsLimit,
   ],
   'attempts-exhausted': [
-    'was refused by the provider as often as policy.maxAttempts allows',
+    'was refused by the provider for its size as often as policy.maxAttempts allows',
     AttemptsExhausted,
   ],
   'not-retryable': ['was refused by the provider for a reason that waiting does not mend', NotRetryable],

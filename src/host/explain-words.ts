@@ -35,7 +35,7 @@ export const sentences: Readonly<Record<Reason, string>> = {
   recovered: 'its host restarted; it keeps its place',
   'already-settled': 'a call of this id ended before',
   'exceeds-limit': 'it is larger than a declared limit can ever hold',
-  'attempts-exhausted': 'the provider refused it as often as maxAttempts allows',
+  'attempts-exhausted': 'the provider refused it for its size as often as maxAttempts allows',
   'not-retryable': 'the provider refused it for a reason that waiting does not mend',
   'outcome-unknown': 'it was running when its host died',
   'principal-quota': 'its principal had its quota of live calls',

@@ -37,7 +37,7 @@ const exhausted = (permit: Permit, cause: unknown): AttemptsExhausted =>
     scope: permit.scope,
     callId: permit.callId,
     cause,
-    message: `call ${permit.callId} in ${permit.scope} was refused by the provider ${permit.attempt} times, as often as policy.maxAttempts allows`,
+    message: `call ${permit.callId} in ${permit.scope} was refused by the provider for its size as often as policy.maxAttempts allows, and sent ${permit.attempt} times in all`,
   })
 
 export class Run<A> implements Sender {

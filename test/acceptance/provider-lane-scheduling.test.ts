@@ -155,6 +155,29 @@ describe('4. primary success', () => {
     await bench.finish('p')
     while (bench.running.length > 0) await bench.finish(bench.running[0]!)
     expect([...bench.log].sort()).toEqual(['p', ...ids].sort())
+    // A settled call that went back into its queue would be released again by now.
+    await bench.pass(60_000)
+    expect(bench.log).toHaveLength(13)
+    expect(bench.host.status()[0]).toMatchObject({
+      primary: { waiting: 0 },
+      auxiliary: { waiting: 0, inFlight: 0 },
+    })
+    await bench.host.close()
+  })
+
+  it('releases them metered: one quantum in each interval, never the whole backlog at once', async () => {
+    const bench = await Bench.open({ drainIntervalMs: 1_000, quantumTokens: 100 })
+    await bench.primary('p')
+    const ids = Array.from({ length: 6 }, (_, index) => `a${index}`)
+    for (const id of ids) await bench.auxiliary(id, { principal: id, inputTokens: 50 })
+    await bench.finish('p')
+    expect(bench.log.length - 1).toBe(2)
+    await bench.pass(999)
+    expect(bench.log.length - 1).toBe(2)
+    await bench.pass(1)
+    expect(bench.log.length - 1).toBe(4)
+    await bench.pass(1_000)
+    expect(bench.log.length - 1).toBe(6)
     await bench.host.close()
   })
 })

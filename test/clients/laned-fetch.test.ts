@@ -179,12 +179,15 @@ describe('a refusal of the provider', () => {
   })
 
   it('that stays is passed on when attempts are spent, once: the SDK is told not to try on', async () => {
-    const { anthropic, kinds } = await setting({ ...brisk, maxAttempts: 3 })
+    const rules = [{ rule: 'token-bucket' as const, inputTokensPerMinute: 10, states: 'none' as const }]
+    const { anthropic, kinds } = await setting({ ...brisk, maxAttempts: 3 }, { rules })
     const error = await failed(
-      anthropic.messages.create(message, { headers: { 'x-emulator-fault': 'overloaded' } }),
+      withCall({ lane: 'auxiliary' }, () =>
+        anthropic.messages.create(message, { headers: { 'x-emulator-input-tokens': '1000' } }),
+      ),
     )
-    expect(error.status).toBe(529)
-    expect(error.message).toContain('overloaded_error')
+    expect(error.status).toBe(429)
+    expect(error.message).toContain('rate_limit_error')
     expect(kinds()).toEqual(['refused', 'refused', 'refused'])
   })
 

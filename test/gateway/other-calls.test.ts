@@ -2,7 +2,13 @@
 import { describe, expect, it, vi } from 'vitest'
 import { keptMs } from '../../src/gateway/kept-places.ts'
 import { type Headers, idle, one, type Rest, retry, said, saying, startQueue } from './queue.ts'
-import { answerJson, answerStatus, overloaded, post, startSetting, startUpstream } from './setting.ts'
+import { answerJson, answerStatus, post, startSetting, startUpstream } from './setting.ts'
+
+/** Refused for its own size, which is what attempts are counted of. */
+const tooLarge = {
+  type: 'rate_limit_error',
+  message: 'This request would exceed the rate limit of 1,000 input tokens per minute.',
+}
 
 describe('a request that is another call', () => {
   const named = { 'idempotency-key': 'k-1' }
@@ -76,12 +82,12 @@ describe('a request that is another call', () => {
     const upstream = await startUpstream()
     const setting = await startSetting({ upstream, policy: { ...one, maxAttempts: 1 } })
     const first = post(setting.scripted)
-    answerStatus(await upstream.next(), 529, overloaded)
+    answerStatus(await upstream.next(), 429, tooLarge)
     const refused = await first
     const second = post(setting.scripted, retry)
     answerJson(await upstream.next())
     const received = await second
-    expect([refused.status, received.status]).toEqual([529, 200])
+    expect([refused.status, received.status]).toEqual([429, 200])
     const [before, after] = [refused, received].map(({ headers }) => headers.get('x-rightofway-call-id'))
     expect(after).not.toBe(before)
     expect(setting.gateway.counters).toMatchObject({ calls: 2, sdkRetries: 1, joinedRetries: 0 })

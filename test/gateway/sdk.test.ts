@@ -125,12 +125,15 @@ describe('refusals of the provider', () => {
   })
 
   it("when attempts are spent, the provider's own answer reaches the client", async () => {
-    const setting = await startSetting({ policy: { ...brisk, maxAttempts: 3 } })
+    const rules = [{ rule: 'token-bucket' as const, inputTokensPerMinute: 10, states: 'none' as const }]
+    const setting = await startSetting({ policy: { ...brisk, maxAttempts: 3 }, emulator: { rules } })
     const error = await failed(
-      anthropic(setting).messages.create(message, { headers: { 'x-emulator-fault': 'overloaded' } }),
+      anthropic(setting).messages.create(message, {
+        headers: { 'x-emulator-input-tokens': '1000', 'x-resource-priority': 'background_ingestion' },
+      }),
     )
-    expect(error.status).toBe(529)
-    expect(error.message).toContain('"type":"overloaded_error","message":"Overloaded"')
+    expect(error.status).toBe(429)
+    expect(error.message).toContain('"type":"rate_limit_error"')
     expect(error.headers?.get('request-id')).toMatch(/^req_emulator/)
     expect(error.headers?.get('x-rightofway-attempts')).toBe('3')
     const log = setting.gateway.emulator.log()
@@ -179,15 +182,24 @@ describe('refusals of the provider', () => {
 
 describe("an SDK's own retries", () => {
   it('after a failure that it saw, the same id is a new dispatch', async () => {
-    const setting = await startSetting({ policy: { ...brisk, maxAttempts: 1 } })
+    const rules = [{ rule: 'token-bucket' as const, inputTokensPerMinute: 1_000, states: 'none' as const }]
+    const setting = await startSetting({ policy: { ...brisk, maxAttempts: 1 }, emulator: { rules } })
+    // The bucket is all but empty then: the second is refused for now, not for good.
+    const large = { 'x-emulator-input-tokens': '900' }
+    await anthropic(setting).messages.create(message, { headers: large })
     const error = await failed(
       anthropic(setting, 1).messages.create(message, {
-        headers: { 'x-emulator-fault': 'overloaded', 'idempotency-key': 'turn-7' },
+        headers: { ...large, 'idempotency-key': 'turn-7' },
       }),
     )
-    expect(error.status).toBe(529)
-    expect(setting.gateway.emulator.log().map(({ callId }) => callId)).toEqual(['turn-7', 'turn-7:retry-1'])
-    expect(setting.gateway.counters).toMatchObject({ calls: 2, sdkRetries: 1 })
+    expect(error.status).toBe(429)
+    expect(
+      setting.gateway.emulator
+        .log()
+        .filter(({ kind }) => kind === 'refused')
+        .map(({ callId }) => callId),
+    ).toEqual(['turn-7', 'turn-7:retry-1'])
+    expect(setting.gateway.counters).toMatchObject({ calls: 3, sdkRetries: 1 })
   })
 
   it('after a success that it missed, nothing is sent twice', async () => {

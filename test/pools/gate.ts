@@ -71,6 +71,11 @@ export class Gate {
     return landed
   }
 
+  /** Longer than any deferral, with a flood of background that waits: what it is owed by then must take no place that is not its own. */
+  outlivesDeferrals(): void {
+    this.passes(3 * this.context.policy.maxDeferralMs)
+  }
+
   holds(id: string): boolean {
     return HashMap.has(this.context.inFlight, id)
   }

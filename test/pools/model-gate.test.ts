@@ -30,6 +30,7 @@ describe('the gate', () => {
   it('of 4 with reserve 1 refuses background at 3, takes a high one, and refuses the next high one at 4', () => {
     const gate = gateOf(4, 1)
     expect(gate.flood(3)).toBe(3)
+    gate.outlivesDeferrals()
     expect(gate.lands(background)).toBe(false)
     expect(gate.lastReason).toBe('reserve-kept')
     expect(gate.lands('interactive')).toBe(true)
@@ -70,6 +71,8 @@ describe('the gate', () => {
     (priorityClass) => {
       const gate = gateOf(8, 3)
       expect(gate.flood(100)).toBe(5)
+      gate.outlivesDeferrals()
+      expect(gate.inFlightOf('background_ingestion')).toBe(5)
       for (let round = 0; round < 20; round++) {
         const high = gate.ask(priorityClass)
         expect(gate.holds(high)).toBe(true)

@@ -45,6 +45,8 @@ describe('a worker pool', () => {
   ])('(%s): ingestion cannot take the last slot, interactive may', (_, policy) => {
     const gate = new Gate(policy)
     expect(gate.flood(10)).toBe(3)
+    gate.outlivesDeferrals()
+    expect(gate.inFlightOf('background_ingestion')).toBe(3)
     expect(gate.lands('interactive')).toBe(true)
     expect(gate.lands('interactive')).toBe(false)
   })

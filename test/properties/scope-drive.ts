@@ -198,6 +198,8 @@ type RareMove = Exclude<
   }
 >
 
+type Watcher = (event: ScopeEvent, decisions: ReadonlyArray<Decision>, after: ScopeContext) => void
+
 /** One scope under test, with everything that it was told and decided. */
 export class Drive {
   readonly events: ScopeEvent[] = []
@@ -206,16 +208,35 @@ export class Drive {
   at = 1_000_000
   #ids = 0
   #step: Decision[] = []
-  readonly actor
+  actor
+  #watcher: Watcher = () => {}
 
   constructor(policy: PolicyInput) {
     const parsed: Policy = parsePolicy(policy)
     this.witness = new Witness(parsed)
-    this.actor = createActor(providerScope, { input: { scope: 'test' } })
-    this.actor.on('decided', ({ decisions }) => this.#step.push(...decisions))
-    this.actor.subscribe({ error: () => {} })
-    this.actor.start()
+    this.actor = this.#started(undefined)
     this.tell({ type: 'policy.changed', at: this.at, policy: parsed })
+  }
+
+  #started(snapshot: unknown) {
+    const input = { scope: 'test' }
+    const actor = createActor(
+      providerScope,
+      snapshot === undefined ? { input } : { input, snapshot: snapshot as never },
+    )
+    actor.on('decided', ({ decisions }) => this.#step.push(...decisions))
+    actor.subscribe({ error: () => {} })
+    return actor.start()
+  }
+
+  /** Has another see every step. */
+  watch(watcher: Watcher): void {
+    this.#watcher = watcher
+  }
+
+  /** Its process ends, and another goes on from what it wrote. */
+  restart(): void {
+    this.actor = this.#started(JSON.parse(JSON.stringify(this.actor.getPersistedSnapshot())))
   }
 
   get context(): ScopeContext {
@@ -230,6 +251,7 @@ export class Drive {
     if (snapshot.status === 'error') throw snapshot.error
     this.decisions.push(...this.#step)
     this.witness.observe(event, this.#step, this.context)
+    this.#watcher(event, this.#step, this.context)
     return this.#step
   }
 

@@ -59,7 +59,7 @@ describe('a waiting call', () => {
   it('is behind those that go before it, not those that came before it', async () => {
     const bench = await held()
     await bench.primary('later')
-    await bench.primary('needs', { dependsOn: ['running'] })
+    await bench.primary('needs', { dependsOn: ['other'] })
     await bench.primary('next', { priorityClass: 'interactive' })
     const behind = async (id: string) =>
       /behind \d+ \w+/.exec((await bench.host.explain(id))!.lines.at(-1)!)?.[0]

@@ -1,10 +1,10 @@
 /** A journal of an older version, which knew fewer fields of a policy, goes on as if nothing had been added. */
 import { describe, expect, it } from 'vitest'
-import { parsePolicy } from '../../machines/index.ts'
+import { type EncodedScope, parsePolicy } from '../../machines/index.ts'
 import { emptyRamp } from '../../machines/limits/ramp.ts'
 import { decodeScope, encodeScope } from '../../machines/snapshot/codec.ts'
 import { Kernel } from '../../src/host/kernel.ts'
-import { replayScopes } from '../../src/host/replay.ts'
+import { differenceText, replayScopes } from '../../src/host/replay.ts'
 import { ManualClock } from '../../src/index.ts'
 import { openMemoryJournal } from '../../src/journal/memory.ts'
 import { readGolden } from './golden.ts'
@@ -23,15 +23,27 @@ const open = (history: typeof older) =>
     clock: new ManualClock(beginsAt),
   })
 
+/** The text of `scope`, with what older checkpoints could not hold taken from what they mean: readings of which only differences count. */
+const sinceThen = (scope: EncodedScope, means: EncodedScope): string => {
+  const { heldMs, nextPlace, rankServedAt } = means
+  return JSON.stringify(
+    Object.assign(
+      scope,
+      JSON.parse(JSON.stringify({ heldMs, nextPlace, rankServedAt })) as Partial<EncodedScope>,
+    ),
+  )
+}
+
 describe.each(['older/cancel', 'older/refusals'])('%s, written when every owner asked again', (name) => {
   const golden = readGolden(name)
 
-  it('replays to the same decisions and to the same snapshot, byte for byte', async () => {
+  it('replays to the same decisions and to what its checkpoint means, byte for byte but for clocks that it had not', async () => {
     const journal = openMemoryJournal({ history: { ...golden, checkpoints: [] } })
     const { scopes, differences } = await replayScopes(journal, name, { onDifference: 'collect' })
     expect(differences).toEqual([])
-    expect(scopes.map(({ context }) => JSON.stringify(encodeScope(context)))).toEqual(
-      golden.checkpoints.map(({ snapshot }) => snapshot),
+    const means = golden.checkpoints.map(({ snapshot }) => encodeScope(decodeScope(JSON.parse(snapshot))))
+    expect(scopes.map(({ context }, index) => sinceThen(encodeScope(context), means[index]!))).toEqual(
+      means.map((one) => JSON.stringify(one)),
     )
   })
 
@@ -52,7 +64,7 @@ describe('a journal that was written before some fields were', () => {
     expect(JSON.parse(meant).policy.quotas).toEqual({})
   })
 
-  it('replays to what its checkpoint means, byte for byte, but for the ramp, which learns anew, and the order of ended calls, by name then', async () => {
+  it('replays to what its checkpoint means, byte for byte, but for clocks, the ramp, which learns anew, and the order of ended calls, by name then', async () => {
     const { scopes } = await replayScopes(
       openMemoryJournal({ history: { ...older, checkpoints: [] } }),
       'older',
@@ -60,7 +72,10 @@ describe('a journal that was written before some fields were', () => {
     const replayed = encodeScope(scopes[0]!.context)
     const { slots } = replayed.ramp
     const ended = replayed.ended.map((generation) => [...generation].sort())
-    expect(JSON.stringify({ ...replayed, ramp: { ...emptyRamp, slots }, ended })).toBe(meant)
+    // What only differences are taken of, the held clock and places in the ring, and what did not matter then.
+    const { heldMs, nextPlace, rankServedAt } = JSON.parse(meant)
+    const seen = { ...replayed, heldMs, nextPlace, rankServedAt, ramp: { ...emptyRamp, slots }, ended }
+    expect(JSON.stringify(seen)).toBe(meant)
   })
 
   it.each([
@@ -69,9 +84,11 @@ describe('a journal that was written before some fields were', () => {
   ])('is opened from %s, and the policy that it was written under is no change', async (_, history) => {
     const kernel = await open(history)
     const before = kernel.runners.get(scope)?.position
-    const runner = kernel.scope(scope, { capacity: 2, unclaimedExpiryMs: 30_000 })
+    // Lower ranks did not age then.
+    const then = { capacity: 2, unclaimedExpiryMs: 30_000, maxRankDeferralMs: null }
+    const runner = kernel.scope(scope, then)
     expect(runner.position).toBe(before)
-    expect(runner.context.policy).toEqual(parsePolicy({ capacity: 2, unclaimedExpiryMs: 30_000 }))
+    expect(runner.context.policy).toEqual(parsePolicy(then))
     await kernel.close(0)
   })
 
@@ -87,5 +104,27 @@ describe('a journal that was written before some fields were', () => {
     await expect(open({ ...older, checkpoints: [{ ...kept, snapshot }] })).rejects.toThrow(
       'snapshot.policy.capacity: expected an integer in [1, 65536], got -2',
     )
+  })
+})
+
+/** Recorded while what background is owed was counted by the time of day, and no refusal gave a turn back. */
+describe.each(['settle', 'cancel', 'refusals', 'restart', 'turns'])('the older journal %s', (name) => {
+  const history = readGolden(`older/wall-clock/${name}`)
+
+  it('replays to the decisions that it holds', async () => {
+    const journal = openMemoryJournal({ history: { ...history, checkpoints: [] } })
+    const { differences } = await replayScopes(journal, name, { onDifference: 'collect' })
+    expect(differenceText(differences)).toBe('')
+  })
+
+  it.each([
+    ['its entries', { ...history, checkpoints: [] }],
+    ['its checkpoint', history],
+  ])('is opened from %s, and goes on', async (_, from) => {
+    const kernel = await open(from)
+    const runner = kernel.scope(scope)
+    expect(runner.context.heldMs).toBeLessThanOrEqual(runner.context.at)
+    expect(() => decodeScope(encodeScope(runner.context))).not.toThrow()
+    await kernel.close(0)
   })
 })

@@ -3,29 +3,46 @@ import { HashMap } from 'effect'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
+  backTo,
   emptyRing,
   first,
-  fromNames,
   leave,
   names,
   peek,
-  pop,
+  placeOf,
   push,
   type Ring,
+  readBack,
+  written,
 } from '../../../machines/collections/ring.ts'
 import { anyMove, anyPolicy, Drive } from '../../properties/scope-drive.ts'
 
+const fromNames = (list: ReadonlyArray<string>): Ring => list.reduce(push, emptyRing)
+
+/** Without whose turn it is. */
+const pop = (ring: Ring): Ring => leave(ring, peek(ring) as string)
+
 const agrees = (ring: Ring, plain: ReadonlyArray<string>): void => {
-  expect(names(ring)).toEqual(plain)
+  expect([...names(ring)]).toEqual(plain)
   expect(ring.size).toBe(plain.length)
   expect(peek(ring)).toBe(plain[0])
   for (const count of [0, 1, 2, 5]) expect(first(ring, count)).toEqual(plain.slice(0, count))
 }
 
 describe('a ring', () => {
-  it('is empty at first, and stays so when its first is taken', () => {
+  it('is empty at first', () => {
     agrees(emptyRing, [])
-    agrees(pop(emptyRing), [])
+    expect(placeOf(emptyRing, 'a')).toBeNull()
+  })
+
+  it('lets a name come back to the place that it had, wherever it stands now', () => {
+    const ring = fromNames(['a', 'b', 'c'])
+    const place = placeOf(ring, 'a') as number
+    agrees(backTo(push(pop(ring), 'a'), 'a', place), ['a', 'b', 'c'])
+    agrees(backTo(pop(ring), 'a', place), ['a', 'b', 'c'])
+    const bothLeft = pop(pop(ring))
+    agrees(backTo(backTo(bothLeft, 'b', 1), 'a', 0), ['a', 'b', 'c'])
+    agrees(backTo(backTo(bothLeft, 'a', 0), 'b', 1), ['a', 'b', 'c'])
   })
 
   it('lets a name that left come back behind all others', () => {
@@ -43,12 +60,12 @@ describe('a ring', () => {
     agrees(gone, ['last'])
     const behind = pop(pop(leave(ring, 'twice')))
     agrees(behind, [])
-    expect([HashMap.size(gone.left), HashMap.size(behind.left), behind.order.size]).toEqual([1, 0, 0])
+    expect([HashMap.size(gone.places), HashMap.size(behind.places), behind.order.size]).toEqual([1, 0, 0])
   })
 
   it('is what a list would be, whatever was done to it; the ring before stays as it was', () => {
     const steps = fc.array(
-      fc.record({ act: fc.constantFrom('push', 'pop', 'rotate', 'leave'), at: fc.nat(9) }),
+      fc.record({ act: fc.constantFrom('push', 'pop', 'rotate', 'leave', 'write'), at: fc.nat(9) }),
       {
         maxLength: 80,
       },
@@ -60,7 +77,8 @@ describe('a ring', () => {
           const [before, was] = [ring, plain]
           const name = `${at}`
           if (act === 'push' && !plain.includes(name)) [ring, plain] = [push(ring, name), [...plain, name]]
-          else if (act === 'pop') [ring, plain] = [pop(ring), plain.slice(1)]
+          else if (act === 'write') ring = readBack(written(ring), ring.nextPlace)
+          else if (act === 'pop' && plain.length > 0) [ring, plain] = [pop(ring), plain.slice(1)]
           else if (act === 'leave' && plain.includes(name))
             [ring, plain] = [leave(ring, name), plain.filter((other) => other !== name)]
           else if (act === 'rotate' && plain.length > 0)
@@ -85,15 +103,17 @@ describe('a ring', () => {
     agrees(ring, ['stays'])
   })
 
-  it('holds exactly the principals that have a backlog, at every moment of any history', () => {
+  it('holds exactly the principals that have a backlog and are below their quota, at every moment of any history', () => {
     fc.assert(
       fc.property(anyPolicy, fc.array(anyMove, { maxLength: 60 }), (policy, moves) => {
         const drive = new Drive(policy)
         for (const move of moves) {
           drive.move(move)
-          const { ring, principals } = drive.context
+          const { ring, parked, principals, policy: now } = drive.context
           const backlogged = HashMap.toEntries(principals).filter(([, { waiting }]) => waiting > 0)
-          expect([...names(ring)].sort()).toEqual(backlogged.map(([name]) => name).sort())
+          const able = backlogged.filter(([, { inFlight }]) => inFlight < (now.principalQuota ?? Infinity))
+          expect([...names(ring)].sort()).toEqual(able.map(([name]) => name).sort())
+          expect(parked).toBe(backlogged.length - able.length)
         }
       }),
     )

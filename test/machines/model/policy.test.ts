@@ -37,6 +37,7 @@ const faults: ReadonlyArray<readonly [string, unknown, string]> = [
   ['quantumTokens', 0, `an integer in [1, ${safe}]`],
   ['drainIntervalMs', -1, duration],
   ['maxDeferralMs', 99, `an integer in [100, ${month}]`],
+  ['maxRankDeferralMs', 99, `an integer in [100, ${month}]`],
   ['lingerMs', -1, duration],
   ['primaryPendingTimeoutMs', -1, duration],
   ['primaryActiveTimeoutMs', -1, duration],
@@ -175,7 +176,12 @@ describe('a policy', () => {
 describe('a policy out of a journal', () => {
   const { quotas: _, ...older } = parsePolicy({ capacity: 4, weights: { a: 2 } })
 
-  it.each(Object.keys(defaultPolicy))(
+  it('that was written before lower ranks aged goes on without', () => {
+    const { maxRankDeferralMs: __, ...before } = defaultPolicy
+    expect(restorePolicy(before, 'policy')).toEqual({ ...defaultPolicy, maxRankDeferralMs: null })
+  })
+
+  it.each(Object.keys(defaultPolicy).filter((field) => field !== 'maxRankDeferralMs'))(
     'that was written without %s is completed by what is default',
     (field) => {
       const { [field as keyof typeof defaultPolicy]: __, ...lacking } = defaultPolicy

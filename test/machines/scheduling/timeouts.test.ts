@@ -1,6 +1,6 @@
 /** Nothing waits or runs for ever: every bound ends in an outcome with a name, at its millisecond. */
 import { describe, expect, it } from 'vitest'
-import { Story } from '../story.ts'
+import { refusalOf, Story } from '../story.ts'
 
 const policy = {
   capacity: 1,
@@ -181,15 +181,47 @@ describe('patience with auxiliaries in flight', () => {
   })
 })
 
+const tooLarge = refusalOf('input-tokens-per-minute')
+
 describe('attempts', () => {
   it('end after maxAttempts refusals, with a name', () => {
     const story = new Story({ capacity: 1, maxAttempts: 3, pacingBaseMs: 1, pacingMaxMs: 1 })
     story.auxiliary('a')
     for (let attempt = 1; attempt < 3; attempt += 1) {
-      expect(story.refuse('a')).toEqual(['defer a: refused-by-provider'])
+      expect(story.refuse('a', tooLarge)).toEqual(['defer a: refused-by-provider'])
       story.pass(10)
     }
-    expect(story.refuse('a')).toEqual(['reject a: attempts-exhausted'])
+    expect(story.refuse('a', tooLarge)).toEqual(['reject a: attempts-exhausted'])
+  })
+
+  it.each(['overloaded', 'concurrency', 'requests-per-minute'] as const)(
+    'that any call would have been refused (%s) are bounded by time alone: a primary outlives a long outage',
+    (kind) => {
+      const story = new Story({ capacity: 2, maxAttempts: 3 })
+      story.primary('p', { inputTokens: 1_000 })
+      const untilMs = story.at + 25 * 60_000
+      let refusals = 0
+      while (story.at < untilMs) {
+        if (story.running.includes('p')) {
+          expect(story.refuse('p', refusalOf(kind))).toContain('defer p: refused-by-provider')
+          refusals += 1
+        }
+        story.pass(1_000)
+      }
+      expect(refusals).toBeGreaterThan(60)
+      story.pass(8_000)
+      expect(story.running).toEqual(['p'])
+    },
+  )
+
+  it('are remembered over a restart', () => {
+    const story = new Story({ capacity: 1, maxAttempts: 2, pacingBaseMs: 1, pacingMaxMs: 1 })
+    story.auxiliary('a')
+    story.refuse('a', tooLarge)
+    story.pass(10)
+    const later = story.restarted()
+    expect(later.running).toEqual(['a'])
+    expect(later.refuse('a', tooLarge)).toEqual(['reject a: attempts-exhausted'])
   })
 
   it('end at once where waiting does not mend it', () => {

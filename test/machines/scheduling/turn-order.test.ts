@@ -9,14 +9,11 @@ import {
   enterFlight,
   leaveBacklog,
   leaveFlight,
-  nextAuxiliary,
-  nextThatFits,
   passTurn,
-  refundTurn,
-  ringFront,
+  returnTurn,
   served,
-  unservedSince,
 } from '../../../machines/scheduling/fairness.ts'
+import { heldSince, nextAuxiliary, nextThatFits, ringFront } from '../../../machines/scheduling/turns.ts'
 import { emptyContext, lookup, type Waiting } from '../../../machines/state/context.ts'
 import { type Draft, draftOf } from '../../../machines/state/draft.ts'
 import { blankCall } from '../story.ts'
@@ -38,11 +35,14 @@ const come = (draft: Draft, principal: string, id: string, inputTokens: number):
     seq: draft.nextSeq++,
     submittedAt: draft.at,
     attempts: 0,
+    sizeRefusals: 0,
     reason: 'behind-others',
     urgent: false,
+    inheritedRank: null,
     waitsFor: [],
     unclaimedUntilMs: null,
     dispatchAtOnce: false,
+    heldFromMs: draft.heldMs,
   }
   draft.waiting = HashMap.set(draft.waiting, id, waiting)
   enqueueAuxiliary(draft, waiting)
@@ -50,7 +50,7 @@ const come = (draft: Draft, principal: string, id: string, inputTokens: number):
 
 const serve = (draft: Draft, waiting: Waiting | null): string | null => {
   if (waiting === null) return null
-  served(draft, waiting)
+  served(draft, waiting, true)
   draft.waiting = HashMap.remove(draft.waiting, waiting.call.id)
   return waiting.call.id
 }
@@ -155,17 +155,28 @@ describe('the front of the ring', () => {
     expect(ringFront(backlog({}))).toBeNull()
   })
 
-  it('has waited since it came, or since it was last served', () => {
+  it('has been held since it came, or since it was last served, by the held clock', () => {
     const draft = backlog({ a: [50, 50] })
-    expect(unservedSince(draft)).toBe(at)
-    draft.at = 5_000
+    const since = () => heldSince(draft, ringFront(draft) as Waiting)
+    expect(since()).toBe(0)
+    draft.heldMs = 5_000
     order(draft, 1)
-    expect(unservedSince(draft)).toBe(5_000)
+    expect(since()).toBe(5_000)
     order(draft, 1)
-    expect(unservedSince(draft)).toBeNull()
-    draft.at = 7_000
+    expect(ringFront(draft)).toBeNull()
+    draft.heldMs = 7_000
     come(draft, 'a', 'later', 1)
-    expect(unservedSince(draft)).toBe(7_000)
+    expect(since()).toBe(7_000)
+  })
+
+  it('has been held since it was last below its quota', () => {
+    const draft = backlog({ a: [50, 50] }, { principalQuota: 1 })
+    order(draft, 1)
+    expect([draft.ring.size, draft.parked]).toEqual([0, 1])
+    draft.heldMs = 9_000
+    leaveFlight(draft, 'a')
+    expect([draft.ring.size, draft.parked]).toEqual([1, 0])
+    expect(heldSince(draft, ringFront(draft) as Waiting)).toBe(9_000)
   })
 
   it('makes way when its turn is ended early, and keeps what it has left over', () => {
@@ -173,7 +184,7 @@ describe('the front of the ring', () => {
     order(draft, 1)
     expect(ringFront(draft)?.call.id).toBe('a1')
     passTurn(draft)
-    expect(names(draft.ring)).toEqual(['b', 'a'])
+    expect([...names(draft.ring)]).toEqual(['b', 'a'])
     expect(deficitOf(draft, 'a')).toBe(50)
   })
 
@@ -182,7 +193,7 @@ describe('the front of the ring', () => {
     order(draft, 1)
     draft.at += 1
     passTurn(draft)
-    expect(names(draft.ring)).toEqual(['a', 'b'])
+    expect([...names(draft.ring)]).toEqual(['a', 'b'])
     const nobody = backlog({})
     passTurn(nobody)
     expect(nobody.ring.size).toBe(0)
@@ -190,19 +201,26 @@ describe('the front of the ring', () => {
 })
 
 describe('a principal', () => {
-  it('gets a turn back that the provider did not take', () => {
-    const draft = backlog({ a: [60, 60] })
-    order(draft, 1)
+  it('gets a turn back that the provider did not take, with its place and its age', () => {
+    const draft = backlog({ a: [60, 60], b: [100, 100] })
+    draft.heldMs = 500
+    const call = nextAuxiliary(draft) as Waiting
+    const turn = served(draft, call, true)
+    draft.waiting = HashMap.remove(draft.waiting, call.call.id)
+    expect([...names(draft.ring)]).toEqual(['b', 'a'])
     expect(deficitOf(draft, 'a')).toBe(140)
-    refundTurn(draft, 'a', 60)
-    expect(deficitOf(draft, 'a')).toBe(200)
-    refundTurn(draft, 'a', 0)
-    expect(deficitOf(draft, 'a')).toBe(201)
+    const again = { ...call, attempts: 1 }
+    draft.waiting = HashMap.set(draft.waiting, call.call.id, again)
+    leaveFlight(draft, 'a')
+    returnTurn(draft, again, turn)
+    expect([...names(draft.ring)]).toEqual(['a', 'b'])
+    expect(deficitOf(draft, 'a')).toBe(100)
+    expect(heldSince(draft, ringFront(draft) as Waiting)).toBe(0)
+    expect(order(draft, 4)).toEqual(['a0', 'b0', 'a1', 'b1'])
   })
 
-  it('of whom nobody knows gets nothing back', () => {
+  it('that is not known has no place in flight to leave', () => {
     const draft = backlog({})
-    refundTurn(draft, 'ghost', 60)
     leaveFlight(draft, 'ghost')
     expect(HashMap.size(draft.principals)).toBe(0)
   })
@@ -221,7 +239,7 @@ describe('a principal', () => {
     expect(lookup(draft.principals, 'a')).toMatchObject({ waiting: 0, inFlight: 1, deficitTokens: 100 })
     leaveFlight(draft, 'a')
     leaveBacklog(draft, 'b')
-    expect(names(draft.ring)).toEqual(['b'])
+    expect([...names(draft.ring)]).toEqual(['b'])
     leaveBacklog(draft, 'b')
     expect(HashMap.size(draft.principals)).toBe(0)
     expect(draft.ring.size).toBe(0)
@@ -233,7 +251,7 @@ describe('a principal', () => {
     enterFlight(draft, 'b')
     expect(lookup(draft.principals, 'a')).toMatchObject({ waiting: 1, inFlight: 1 })
     expect(lookup(draft.principals, 'b')).toMatchObject({ waiting: 0, inFlight: 1 })
-    expect(names(draft.ring)).toEqual(['a'])
+    expect([...names(draft.ring)]).toEqual(['a'])
   })
 
   it('whose call left and came again has it stand at its newer place', () => {
@@ -260,8 +278,9 @@ describe('who goes past a head that does not fit', () => {
 
   it('keeps its turn and its place in the ring, though its next call is not covered', () => {
     const draft = backlog({ a: [90], b: [70, 70], c: [10] })
-    expect(serve(draft, nextThatFits(draft, fits))).toBe('b0')
-    expect(names(draft.ring)).toEqual(['a', 'b', 'c'])
+    served(draft, nextThatFits(draft, fits) as Waiting, false)
+    draft.waiting = HashMap.remove(draft.waiting, 'b0')
+    expect([...names(draft.ring)]).toEqual(['a', 'b', 'c'])
     expect(deficitOf(draft, 'b')).toBe(30)
   })
 

@@ -69,7 +69,7 @@ const primaries: ReadonlyArray<Case> = [
     ['capacity-full', null],
   ],
   [
-    'for a quantum that is being served',
+    'for the place that a quantum has taken',
     { capacity: 1, maxDeferralMs: 10_000, quantumTokens: 100 },
     (story) => {
       story.primary('p')
@@ -77,8 +77,9 @@ const primaries: ReadonlyArray<Case> = [
       story.primary('w')
       story.pass(10_000)
       story.settle('p')
+      expect(story.running).toEqual(['a'])
     },
-    ['fairness-quantum', null],
+    ['auxiliaries-in-flight', 30_000],
   ],
 ]
 
@@ -162,7 +163,7 @@ const auxiliaries: ReadonlyArray<Case> = [
     ['drain-pace', 2_000],
   ],
   [
-    'for a place, beside a primary, while quanta are served',
+    'for a primary, which is next after the quantum of another',
     { capacity: 1, maxDeferralMs: 10_000, quantumTokens: 100 },
     (story) => {
       story.primary('p')
@@ -171,7 +172,7 @@ const auxiliaries: ReadonlyArray<Case> = [
       story.pass(10_000)
       story.settle('p')
     },
-    ['capacity-full', null],
+    ['primary-pending', null],
   ],
   [
     'for a primary, when the quantum is spent',
