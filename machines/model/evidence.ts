@@ -49,6 +49,11 @@ export interface Evidence {
   /** The same request can succeed later with no operator action and no change. */
   readonly retryable: boolean
   readonly facts: EvidenceFacts
+  /**
+   * How long the host holds the scope for it, milliseconds from receipt, after which one call finds out.
+   * Left out: as long as `retryAfterMs` says. Shorter than that for a wait that is too long to be believed.
+   */
+  readonly holdMs?: number
 }
 
 /** What a provider's headers show of one limit. */

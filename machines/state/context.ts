@@ -193,6 +193,10 @@ export interface ProviderWait {
   readonly kind: string
   /** After an exhausted quota: the one call that finds out whether there is some again; null before it goes. */
   readonly probeId: string | null
+  /** What the provider stated, epoch milliseconds, where that is later than `untilMs`. */
+  readonly statedUntilMs?: number
+  /** What it holds beside this scope; left out where it is this scope's own. */
+  readonly reach?: 'credential' | 'provider'
 }
 
 /** The metered drain since its state was entered. */

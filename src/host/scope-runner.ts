@@ -33,6 +33,7 @@ import {
   scopeFailed,
   withdrawn,
 } from './errors.ts'
+import { holdsOthers, withHold } from './holding.ts'
 import type { Outbox } from './outbox.ts'
 import { type Disposition, Permit, type PermitOwner, type Settlement, type Waiter } from './permit.ts'
 import type { ProcessHold } from './process-hold.ts'
@@ -203,7 +204,8 @@ export class ScopeRunner implements PermitOwner {
     this.tell({ type: 'call.accepted', callId })
   }
 
-  settle(permit: Permit, { outcome, usage, evidence }: Settlement): Disposition {
+  settle(permit: Permit, { outcome, usage, evidence: heard }: Settlement): Disposition {
+    const evidence = heard === undefined ? undefined : withHold(heard, this.context.policy)
     const { callId, successor } = permit
     const stays = successor !== null && !this.#refusing ? successor : null
     const owner = this.#stance(permit, outcome, stays)
@@ -224,7 +226,8 @@ export class ScopeRunner implements PermitOwner {
     this.#settling = callId
     const position = this.#take(event)
     this.#settling = null
-    if (evidence !== undefined && evidence.scope !== 'model') this.#ports.spread(this, evidence)
+    if (heard !== undefined && evidence !== undefined && holdsOthers(evidence))
+      this.#ports.spread(this, heard)
     // Its place may have come up again by the very event that returned it.
     const { waiting, inFlight } = this.context
     const lives = position !== null && (HashMap.has(waiting, callId) || HashMap.has(inFlight, callId))
@@ -254,6 +257,12 @@ export class ScopeRunner implements PermitOwner {
     // The same call may run again under its next permit, which a late word must not settle.
     const isLate = HashMap.has(this.context.inFlight, callId)
     this.tell({ type: 'call.settled', callId, outcome: 'cancelled', ...(isLate ? { late: true } : {}) })
+  }
+
+  /** Evidence that another scope met and that holds this one too. */
+  hear(evidence: Evidence): void {
+    const held = evidence.holdMs === undefined ? withHold(evidence, this.context.policy) : evidence
+    this.tell({ type: 'provider.evidence', evidence: held })
   }
 
   learn(limits: ReadonlyArray<LimitReading>): void {
