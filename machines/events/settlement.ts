@@ -118,7 +118,7 @@ const weigh = (draft: Draft, evidence: Evidence, flight: InFlight): void => {
   // What waiting cannot mend says nothing about when others may go, unless it is the whole credential's quota.
   if (!evidence.retryable) {
     if (evidence.kind === 'quota-exhausted' && evidence.scope !== 'model') {
-      holdUntil(draft, draft.at + (evidence.retryAfterMs ?? draft.policy.quotaHoldMs), evidence.kind)
+      holdFor(draft, evidence, evidence.retryAfterMs ?? draft.policy.quotaHoldMs)
     }
     return
   }
@@ -146,12 +146,26 @@ const weigh = (draft: Draft, evidence: Evidence, flight: InFlight): void => {
 
 /** A stated wait holds the scope; a later, shorter one never shortens it. */
 const holdScope = (draft: Draft, evidence: Evidence): void => {
-  if (evidence.retryAfterMs === null || !evidence.retryable) return
-  holdUntil(draft, draft.at + evidence.retryAfterMs, evidence.kind)
+  const ofHost = evidence.holdMs !== undefined
+  const stated = evidence.retryAfterMs !== null && evidence.retryable
+  if (ofHost || stated) holdFor(draft, evidence, evidence.retryAfterMs ?? 0)
 }
 
-const holdUntil = (draft: Draft, untilMs: number, kind: string): void => {
-  if (untilMs > Math.max(draft.at, draft.wait?.untilMs ?? 0)) draft.wait = { untilMs, kind, probeId: null }
+const holdFor = (
+  draft: Draft,
+  { kind, scope, holdMs, retryAfterMs }: Evidence,
+  otherwiseMs: number,
+): void => {
+  const untilMs = draft.at + (holdMs ?? otherwiseMs)
+  if (untilMs <= Math.max(draft.at, draft.wait?.untilMs ?? 0)) return
+  const statedUntilMs = draft.at + (retryAfterMs ?? 0)
+  draft.wait = {
+    untilMs,
+    kind,
+    probeId: null,
+    ...(statedUntilMs > untilMs ? { statedUntilMs } : {}),
+    ...(scope === 'model' ? {} : { reach: scope }),
+  }
 }
 
 export const absorbEvidence = (

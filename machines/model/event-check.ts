@@ -58,6 +58,7 @@ const EvidenceSchema = Schema.Struct({
     actual: optional(amount),
     unit: optional(Schema.String),
   }),
+  holdMs: optional(finite(0, maxEpochMs)),
 })
 
 const LimitReadingSchema = Schema.Struct({
@@ -149,6 +150,7 @@ const isEvidence = (evidence: Evidence | undefined): boolean =>
     evidenceScopes.includes(evidence.scope) &&
     isAmountOrNull(evidence.retryAfterMs, 0, maxEpochMs) &&
     typeof evidence.retryable === 'boolean' &&
+    (evidence.holdMs === undefined || isAmount(evidence.holdMs, 0, maxEpochMs)) &&
     areFacts(evidence.facts))
 
 const isReading = (reading: LimitReading): boolean =>

@@ -55,6 +55,11 @@ export interface Evidence {
   /** True when the same request can succeed later, unchanged and without an operator. */
   readonly retryable: boolean
   readonly facts: EvidenceFacts
+  /**
+   * How long the host holds the scope for it, milliseconds from receipt, after which one call finds out.
+   * Left out: as long as `retryAfterMs` says. Shorter than that for a wait that is too long to be believed.
+   */
+  readonly holdMs?: number
 }
 
 /** One limit as a provider's headers show it. */

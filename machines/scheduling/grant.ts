@@ -19,7 +19,7 @@ export const grant = (
   { borrowed = false, turn = null }: { readonly borrowed?: boolean; readonly turn?: TakenTurn | null } = {},
 ): void => {
   const { call, seq, submittedAt, heldFromMs } = waiting
-  const probes = isQuotaProbe(draft)
+  const probes = isProbe(draft)
   const reason = probes && !passesTheGate.has(because) ? 'probe' : because
   checkGrant(draft, waiting, reason, borrowed)
   const { waiting: waited, inFlight: flew } = draft
@@ -71,9 +71,9 @@ const passesTheGate: ReadonlySet<GrantReason> = new Set([
   'backfill',
 ])
 
-/** After the hold for an exhausted quota the next grant finds out whether there is some again. */
-const isQuotaProbe = ({ wait, at }: Draft): boolean =>
-  wait !== null && wait.kind === 'quota-exhausted' && at >= wait.untilMs
+/** After the hold for an exhausted quota, or for a wait that was not believed whole, the next grant finds out. */
+const isProbe = ({ wait, at }: Draft): boolean =>
+  wait !== null && at >= wait.untilMs && (wait.kind === 'quota-exhausted' || (wait.statedUntilMs ?? 0) > at)
 
 /** Until the probe is accepted the rest stay held. */
 const holdForProbe = (draft: Draft, callId: string): void => {

@@ -216,6 +216,10 @@ export interface ProviderWait {
   readonly kind: string
   /** After an exhausted quota: the call that finds out whether the quota is back; null before it is sent. */
   readonly probeId: string | null
+  /** What the provider stated, epoch milliseconds, where that is later than `untilMs`. */
+  readonly statedUntilMs?: number
+  /** What it holds beside this scope; left out where it is this scope's own. */
+  readonly reach?: 'credential' | 'provider'
 }
 
 /** The metered drain since its state was entered. */

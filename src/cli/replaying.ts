@@ -4,7 +4,7 @@ import { HashMap } from 'effect'
 import type { Decision, PolicyInput, ScopeContext } from '../../machines/index.ts'
 import { encodeScope } from '../../machines/snapshot/codec.ts'
 import type { InFlight, Waiting } from '../../machines/state/context.ts'
-import { clockTime, seconds } from '../host/explain-words.ts'
+import { clockTime, seconds, waitWords } from '../host/explain-words.ts'
 import { type Record as JournalRecord, readRecord } from '../host/recovery.ts'
 import { replayScopes } from '../host/replay.ts'
 import { scopeStatus } from '../host/scope-facts.ts'
@@ -86,7 +86,7 @@ const scopeText = (context: ScopeContext, position: number, nowMs: number): Read
     `  primary    ${laneText(primary)}`,
     `  auxiliary  ${laneText(auxiliary)}`,
     `  sent       ${recentInputTokens} input tokens in the last minute`,
-    ...(wait === null ? [] : [`  provider   asked to wait until ${clockTime(wait.untilMs)} (${wait.kind})`]),
+    ...(wait === null ? [] : [`  provider   ${waitWords(wait)}`]),
     ...listOf('in flight', bySeq(context.inFlight), flightText),
     ...listOf('waiting', bySeq(context.waiting), waitingText),
   ]

@@ -17,6 +17,7 @@ import { groq } from './providers/groq.ts'
 import { litellm } from './providers/litellm.ts'
 import { mistral } from './providers/mistral.ts'
 import { moonshot } from './providers/moonshot.ts'
+import { minimax, volcengine, zai } from './providers/numbered.ts'
 import { openai } from './providers/openai.ts'
 import { openrouter } from './providers/openrouter.ts'
 import { deepseek, fireworks, vllm } from './providers/plain.ts'
@@ -29,6 +30,9 @@ import { unwrap } from './unwrap.ts'
 /** Narrow dialects first; OpenAI's is spoken by many and asked last. */
 const readers: ReadonlyArray<ProviderReader> = [
   xai,
+  zai,
+  minimax,
+  volcengine,
   moonshot,
   openrouter,
   together,
@@ -122,7 +126,11 @@ const readHeaders = (signal: Signal): Finding | null => {
   if (!isRateLimited(signal)) return null
   const exhausted = signal.limits.filter((limit) => isExhausted(limit) && bindings.has(limit.dimension))
   const [binding] = exhausted.toSorted((left, right) => compareBinding(left, right, signal.receivedAtMs))
-  return binding === undefined ? null : (bindings.get(binding.dimension) ?? null)
+  if (binding === undefined) return null
+  // A window of size 0 is a pool that this account has no part of.
+  if (binding.limit === 0)
+    return { kind: 'quota-exhausted', scope: 'model', retryable: false, facts: { limit: 0 } }
+  return bindings.get(binding.dimension) ?? null
 }
 
 const bindings: ReadonlyMap<string, Finding> = new Map<string, Finding>([
@@ -156,7 +164,9 @@ const readStatus = (signal: Signal, overloadScope: EvidenceScope, rateLimitScope
   }
   if (status === 402) return { kind: 'quota-exhausted', scope: 'credential', retryable: false }
   if (status === 503 || status === 529) return overload(text, overloadScope)
-  if (status === 401 || status === 403) return { kind: 'not-capacity', scope: 'credential', retryable: false }
+  // Outside Groq, 498 is a token that is invalid or has expired.
+  if (status === 401 || status === 498 || status === 403)
+    return { kind: 'not-capacity', scope: 'credential', retryable: false }
   // 408 and 425 ask for another try; 409 is a lock that another request holds.
   if (status >= 500 || status === 408 || status === 409 || status === 425) {
     return { kind: 'not-capacity', scope: 'provider', retryable: true }

@@ -42,6 +42,10 @@ const nounRateLimit = /(?<![a-z])(?:(input|output)\s)?(tokens?|requests?|calls?)
 /** Two ceilings in one sentence, which does not tell which of them was hit. */
 const eitherNoun = /(?:requests|queries|tokens|calls|TPM|RPM)\s*(?:and|or|,|\/)\s*[\d.,]*\s*$/i
 
+/** "rate limit of 100,000 fast mode input tokens": words between the number and its noun name a pool. */
+const qualifiedLimit =
+  /\b(?:limit(?:ed)?|quota|maximum|allowance)\s(?:of|to|is)\s(\d[\d,]{0,20}(?:\.\d{1,6})?)\s(?:[a-z][a-z-]{0,20}\s){1,3}$/i
+
 /** The first dimension that the text names; null when it names none, or two as alternatives. */
 export const readDimension = (text: string): Dimension | null => {
   const found = [matchPer(text), matchThenWindow(text), matchWindowFirst(text), matchAbbreviation(text)]
@@ -57,9 +61,8 @@ type Match = Dimension & { readonly at: number }
 const matchPer = (text: string): Match | null => {
   const match = nounPerWindow.exec(text)
   if (match === null) return null
-  const before = /(\d[\d,]{0,20}(?:\.\d{1,6})?)\s*$/.exec(
-    text.slice(Math.max(0, match.index - 28), match.index),
-  )
+  const lead = text.slice(Math.max(0, match.index - 64), match.index)
+  const before = /(\d[\d,]{0,20}(?:\.\d{1,6})?)\s*$/.exec(lead) ?? qualifiedLimit.exec(lead)
   const limit = readNumber(before?.[1])
   const at = match.index - (before?.[0].length ?? 0)
   return { at, noun: nounOf(match[1], match[2]), window: windowOf(match[3]), limit }

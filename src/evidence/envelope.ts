@@ -55,8 +55,80 @@ const envelopesOfObject = (body: unknown): ReadonlyArray<unknown> => {
   if (body['success'] === false && typeof body['errors'] === 'object') return [errorPart(body)]
   if ((body['status'] === 'error' || body['status'] === 'failed') && isProblem(body['message']))
     return [errorPart(body)]
-  return faultsIn(body)
+  const stated = statedFault(body)
+  return stated === null ? faultsIn(body) : [stated]
 }
+
+/** Keys of a status part beside the output, as MiniMax, Spark and Tencent's old interfaces have it. */
+const statusParts = ['base_resp', 'baseResp', 'header', 'status', 'result'] as const
+const numberKeys = [
+  'status_code',
+  'statusCode',
+  'error_code',
+  'errorCode',
+  'err_code',
+  'errcode',
+  'code',
+] as const
+const sentenceKeys = [
+  'status_msg',
+  'statusMsg',
+  'error_msg',
+  'errorMsg',
+  'err_msg',
+  'errmsg',
+  'message',
+  'msg',
+  'detail',
+] as const
+/** An answer that has any of these was served: a number beside it is the output's own. */
+const outputKeys = [
+  'choices',
+  'content',
+  'output',
+  'candidates',
+  'data',
+  'embeddings',
+  'results',
+  'usage',
+  'text',
+] as const
+
+/**
+ * A refusal that a success states in a number: `base_resp.status_code`, `error_code` with `error_msg`,
+ * `Response.Error`. A part of its own name counts beside output too; a bare number only where nothing was served.
+ */
+const statedFault = (body: JsonObject): JsonObject | null => {
+  const response = body['Response']
+  if (isObject(response) && isObject(response['Error'])) return response['Error']
+  for (const key of statusParts) {
+    const part = body[key]
+    const fault = isObject(part) ? numberedFault(part) : null
+    if (fault !== null) return fault
+  }
+  const served = outputKeys.some((key) => hasOutput(body[key]))
+  return served ? null : numberedFault(body)
+}
+
+const hasOutput = (value: unknown): boolean =>
+  value !== null && value !== undefined && value !== '' && !(Array.isArray(value) && value.length === 0)
+
+/** Both a number that is no success and a sentence: either alone may be anything. */
+const numberedFault = (part: JsonObject): JsonObject | null => {
+  const number = numberKeys.map((key) => part[key]).find((value) => value !== undefined)
+  const sentence = sentenceKeys
+    .map((key) => part[key])
+    .find((value) => typeof value === 'string' && value !== '')
+  if (sentence === undefined || !isFaultNumber(number)) return null
+  return { code: String(number).slice(0, 120), message: sentence, status_msg: part['status_msg'] }
+}
+
+const isFaultNumber = (value: unknown): boolean =>
+  typeof value === 'number'
+    ? Number.isInteger(value) && value !== 0 && value !== 1 && (value < 200 || value > 299)
+    : typeof value === 'string' &&
+      (/^[3-9]\d{2}$|^\d{4,8}$/.test(value) || /^[A-Z][A-Za-z]+(?:\.[A-Z][A-Za-z]+)*$/.test(value)) &&
+      !/^(?:success|ok|succeeded)$/i.test(value)
 
 /** Errors that an answer carries beside its output: in a choice, an event frame or an exception member. */
 export const faultsIn = (body: JsonObject): ReadonlyArray<unknown> => {

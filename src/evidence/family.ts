@@ -10,13 +10,16 @@ export const families = [
   'gemini',
   'groq',
   'litellm',
+  'minimax',
   'mistral',
   'moonshot',
   'openai',
   'openrouter',
   'together',
   'vllm',
+  'volcengine',
   'xai',
+  'zai',
 ] as const
 export type Family = (typeof families)[number]
 
@@ -51,6 +54,15 @@ const spellings: ReadonlyArray<readonly [string, Family]> = [
   ['kimi', 'moonshot'],
   ['vllm', 'vllm'],
   ['sglang', 'vllm'],
+  ['minimax', 'minimax'],
+  ['volc', 'volcengine'],
+  ['doubao', 'volcengine'],
+  ['byteplus', 'volcengine'],
+  ['zai', 'zai'],
+  ['z-ai', 'zai'],
+  ['z.ai', 'zai'],
+  ['zhipu', 'zai'],
+  ['bigmodel', 'zai'],
   ['openai', 'openai'],
 ]
 

@@ -3,7 +3,14 @@
  * a known prefix, one of `limit`, `remaining`, `reset`, and words for the noun and the window in any order.
  */
 
-import { parseDecimal, parseDurationMs, parseInstantMs, wholeMs } from './duration.ts'
+import {
+  epochMsOf,
+  leastEpochSeconds,
+  parseDecimal,
+  parseDurationMs,
+  parseInstantMs,
+  wholeMs,
+} from './duration.ts'
 import { type Family, familyOf } from './family.ts'
 import { headerMap } from './header-map.ts'
 
@@ -69,13 +76,39 @@ export const readLimits = (
   headers: Parameters<typeof headerMap>[0],
   receivedAtMs: number,
 ): ReadonlyArray<Limit> => {
-  return readLimitReadings(familyOf(provider), headerMap(headers)).map((reading) => ({
+  const read = headerMap(headers)
+  const aheadMs = (providerReceiptMs(receivedAtMs, read) ?? receivedAtMs) - receivedAtMs
+  return readLimitReadings(familyOf(provider), read).map((reading) => ({
     dimension: reading.dimension,
     limit: reading.limit,
     remaining: reading.remaining,
     resetAtMs:
-      reading.resetAtMs ?? (reading.resetAfterMs === null ? null : receivedAtMs + reading.resetAfterMs),
+      reading.resetAtMs === null
+        ? reading.resetAfterMs === null
+          ? null
+          : receivedAtMs + reading.resetAfterMs
+        : reading.resetAtMs - aheadMs,
   }))
+}
+
+/** An answer's `date` further from the clock than this is a cache's, or of a provider that lives at another time. */
+const dateTrustMs = 24 * 3_600_000
+/** `Date` counts whole seconds: a difference within them says nothing. */
+const dateGrainMs = 1_000
+
+/**
+ * The time of receipt by the provider's own clock, epoch ms: the answer's `date` where it has one, since the
+ * times that it states are of that clock. `receivedAtMs` by this host's clock, or null when that is not known.
+ */
+export const providerReceiptMs = (
+  receivedAtMs: number | null,
+  headers: ReadonlyMap<string, string>,
+): number | null => {
+  const dateMs = parseInstantMs(headers.get('date') ?? '')
+  if (dateMs === null || receivedAtMs === null) return receivedAtMs ?? dateMs
+  const aheadMs = dateMs - receivedAtMs
+  const believed = Math.abs(aheadMs) <= dateTrustMs && !(aheadMs > -dateGrainMs && aheadMs <= 0)
+  return believed ? dateMs : receivedAtMs
 }
 
 export const readLimitReadings = (
@@ -194,9 +227,8 @@ export const parseReset = (
     const afterMs = parseDurationMs(text.slice(0, 64).trim())
     return afterMs === null ? null : { atMs: null, afterMs }
   }
-  // No window is 30 years long, and no epoch in milliseconds is before 1973.
-  if (number < 1e9) return { atMs: null, afterMs: wholeMs(number * 1000) }
-  const epochMs = wholeMs(number < 1e11 ? number * 1000 : number)
+  if (number < leastEpochSeconds) return { atMs: null, afterMs: wholeMs(number * 1000) }
+  const epochMs = epochMsOf(number)
   return epochMs === null ? null : { atMs: epochMs, afterMs: null }
 }
 

@@ -5,6 +5,7 @@
 import type { EvidenceFacts, EvidenceScope } from '../../machines/model/evidence.ts'
 import { type Finding, hasCode, type Signal } from './answer.ts'
 import { dimensionFinding, readDimension, readNumber, readTally } from './dimension.ts'
+import { readPlanWindow } from './plan-window.ts'
 
 const requestFault: Finding = { kind: 'not-capacity', scope: 'model', retryable: false }
 const spent: Finding = { kind: 'quota-exhausted', scope: 'credential', retryable: false }
@@ -16,9 +17,9 @@ const accelerationCodes = /^(?:slow_down|limit_burst_rate|throttling_burst_rate|
 const concurrencyCodes =
   /in_flight_budget|^(?:max_parallel_requests|parallel_requests)$|concurren(?:cy|t)(?:_requests?|_connections?)?_(?:limit|limited|exceeded|limit_exceeded|limit_reached)$/
 const spentCodes =
-  /^(?:insufficient_(?:quota|balance|credits?|funds|user_quota)|credit_balance_(?:exhausted|too_low)|exceeded_current_quota(?:_error)?|service_quota_exceeded_exception|openrouter_(?:credits|key_limit)|arrearage|budget_exceeded|payment_required|out_of_credits?|account_(?:suspended|deactivated)|billing_\w+|\w*_billing_error)$|spend(?:ing)?_(?:limit|cap)|usage_limit_(?:exceeded|reached)$|free_tier_only$/
+  /^(?:insufficient_(?:quota|balance|credits?|funds|user_quota)|credit_balance_(?:exhausted|too_low)|exceeded_current_quota(?:_error)?|service_quota_exceeded_exception|openrouter_(?:credits|key_limit)|arrearage|budget_exceeded|payment_required|out_of_credits?|account_(?:suspended|deactivated|overdue(?:_error)?)|(?:pre_consume_)?token_quota_(?:failed|reached)|billing_\w+|\w*_billing_error)$|spend(?:ing)?_(?:limit|cap)|usage_limit_(?:exceeded|reached)$|free_tier_only$/
 const overloadCodes =
-  /overloaded|^(?:no_capacity|queue_exceeded|model_not_ready_exception|service_unavailable_exception|3505)$|capacity_(?:exceeded|exhausted)$/
+  /overloaded|^(?:no_capacity|resource_unavailable|queue_exceeded|model_not_ready_exception|service_unavailable_exception|3505)$|capacity_(?:exceeded|exhausted)$/
 
 /** Codes with which providers refuse for a rate, under any status. */
 export const rateCodes =
@@ -49,13 +50,19 @@ export const readCodes = (signal: Signal, overloadScope: EvidenceScope): Finding
   return null
 }
 
+/** More than the account's rest pays for: this prompt is too large, and a smaller one passes. */
+const tooLargeForCredit =
+  /\b(?:prompt|input|output|completion|max) tokens? limit exceeded: ?\d[\d,]{0,15} ?> ?[1-9]|\bcan only afford [1-9]/i
+
 const requestFaultSentences = [
+  tooLargeForCredit,
   /\bmaximum context length\b/i,
   /\bprompt is too long\b/i,
   /\bexceeds? (?:the )?(?:model'?s? )?(?:maximum )?context (?:limit|window|length)/i,
   /\binput token count\b.{0,40}\bexceeds\b/i,
   /\bmaximum number of tokens allowed\b/i,
   /\binput is too long for\b/i,
+  /\bexceeds? (?:the )?(?:available )?context size\b/i,
 ]
 
 const accelerationSentences = [
@@ -63,6 +70,10 @@ const accelerationSentences = [
   /\bacceleration limit/i,
   /\b(?:request|traffic|token|usage) rate (?:has )?increased too (?:quickly|fast)/i,
   /^slow down\b/im,
+  /\bslow down (?:the )?(?:traffic|request|token)s? growth\b/i,
+  /\b(?:rate|traffic) growth (?:limit|too fast)\b|\brequest burst\b|\btraffic (?:surge|burst)\b/i,
+  /\bincrease (?:requests|traffic|the rate|your (?:traffic|requests)) (?:more )?gradually\b/i,
+  /(?:流量|请求|調用|调用)(?:速率|频率)?(?:增长|增速|突增|激增)(?:过快|太快|限制|过高)?/,
   /\bcurrent limit is \d[\d,]{0,20} .{0,48}\bincreases? to \d/i,
 ]
 
@@ -71,6 +82,7 @@ const concurrencySentences = [
   /\b(?:too many|maximum(?: number of)?|exceed\w*|reached)\b.{0,40}\bconcurrent\b/i,
   /\b(?:max(?:imum)?(?: organization)? concurrency|concurrency (?:limit|quota))\b/i,
   /\bhigh concurrency\b/i,
+  /(?:并发|併發|並發)(?:数|数量|请求|量)?[^。\n]{0,12}(?:超|上限|过高|过大|限制|达到)|(?:超|达到)[^。\n]{0,12}(?:并发|併發|並發)/,
   /\bcredits\b.{0,60}\bin-flight requests\b/i,
   /\bmax parallel request limit reached\b/i,
 ]
@@ -84,10 +96,17 @@ const spentSentences = [
   /\b(?:spend|spending|budget|billing)(?: hard)? (?:limit|cap)\b[^.\n]{0,30}\b(?:reached|exceeded|hit|exhausted)\b/i,
   /\bspecified (?:\w+ ){0,3}usage limits?\b/i,
   /\b(?:requires? more credits|can only afford)\b/i,
+  /\b(?:account )?(?:balance|credits?|funds?) (?:is|are) (?:insufficient|too low|not enough|negative|zero|empty)\b/i,
+  /\boverdue (?:balance|payment|bill|invoice)s?\b|\baccount (?:is )?(?:overdue|in arrears)\b/i,
+  /\btoken (?:remain )?quota\b[^.\n]{0,40}\b(?:failed|not enough|insufficient)\b/i,
   /\b(?:check your billing details|issue with your billing|payment (?:is )?(?:required|overdue)|past[- ]due|unpaid invoices?)\b/i,
   /\baccount\b[^.\n]{0,80}\b(?:is|has been|was) (?:suspended|deactivated|not active)\b/i,
   /\b(?:budget has been exceeded|over budget|key limit exceeded)\b/i,
 ]
+
+/** An empty account in Chinese. A plan's window says almost the same and is looked for first. */
+const spentElsewhere =
+  /(?:余额|餘額|额度|額度|资源包|積分|积分)[^。\n]{0,6}(?:不足|已用完|已用尽|耗尽)|欠费|欠費|(?:请|請)(?:先)?充值/
 
 const overloadSentences = [
   /\boverloaded\b/i,
@@ -97,7 +116,15 @@ const overloadSentences = [
   /\b(?:server|service|system|engine|model)s? (?:is |are )?(?:currently |too )?busy\b/i,
   /\bno available model provider\b/i,
   /\btoo many connections\b/i,
+  /\bcapacity (?:is )?(?:currently )?unavailable\b/i,
+  /\b(?:request )?queue is full\b/i,
+  /\b(?:did not|didn'?t|could not) (?:generate|produce|return) (?:the |its )?first token\b/i,
+  /(?:过载|過載|负载过高|服务繁忙|系统繁忙|服務繁忙|系統繁忙|访问量过大|拥挤|算力不足|混み合|과부하)/,
 ]
+
+/** A rate that depends on the account's balance is the account's. */
+const balanceBound =
+  /\bless than \$ ?\d[\d.,]{0,12} (?:in|of) credits?\b|\b(?:based on|depends on|due to) your (?:\w{1,12} )?balance\b/i
 
 /** Google uses these words for a minute's quota; other providers use the same words for an empty account. */
 const currentQuota = /\bexceeded your current quota\b/i
@@ -113,9 +140,14 @@ export const readSentences = (
   if (says(requestFaultSentences)) return requestFault
   if (says(accelerationSentences)) return acceleration(text)
   if (says(concurrencySentences)) return { ...concurrency, facts: concurrencyFacts(text) }
-  if (says(spentSentences) || (!isGoogle && currentQuota.test(text))) return spent
+  if (says(spentSentences)) return spent
+  const plan = readPlanWindow(text)
+  if (plan !== null) return plan
+  if (spentElsewhere.test(text) || (!isGoogle && currentQuota.test(text))) return spent
   const dimension = mayNameDimension(signal) ? readDimension(text) : null
-  if (dimension !== null) return dimensionFinding(dimension, 'model', readTally(text))
+  if (dimension !== null) {
+    return dimensionFinding(dimension, balanceBound.test(text) ? 'credential' : 'model', readTally(text))
+  }
   const mayOverload = isRateLimited(signal) || signal.status >= 498 || signal.status < 300
   return mayOverload && says(overloadSentences) ? overload(text, overloadScope) : null
 }
@@ -153,7 +185,10 @@ export const acceleration = (text: string): Finding => {
 }
 
 const concurrencyFacts = (text: string): EvidenceFacts => {
-  const stated = /\bconcurren(?:cy|t \w{1,20})\b(?: limit)?(?: of|:| is)\s{0,2}(\d[\d,]{0,12})/i.exec(text)
+  // "Your current concurrency is 8, above your limit of 7": the limit's own words come first.
+  const stated =
+    /\bconcurren(?:cy|t \w{1,20}) (?:limit|quota)(?: of|:| is)\s{0,2}(\d[\d,]{0,12})/i.exec(text) ??
+    /\bconcurren(?:cy|t \w{1,20})\b(?: of|:| is)\s{0,2}(\d[\d,]{0,12})/i.exec(text)
   const limit = readNumber(stated?.[1])
   return limit === null ? {} : { limit }
 }

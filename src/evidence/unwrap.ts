@@ -9,7 +9,7 @@ import { envelopesOf, faultsIn } from './envelope.ts'
 import { looksLikeEvents } from './event-text.ts'
 import { type Family, familyOf } from './family.ts'
 import { headerMap } from './header-map.ts'
-import { readLimitReadings } from './headers.ts'
+import { providerReceiptMs, readLimitReadings } from './headers.ts'
 import { readLiteral } from './literal.ts'
 
 /** Most characters that a rule reads, per message and in total. */
@@ -39,6 +39,8 @@ const codeKeys = [
 ] as const
 const statusKeys = ['code', 'status', 'statusCode', 'status_code', 'raw_status_code', 'http_status'] as const
 const textKeys = [
+  'status_msg',
+  'error_msg',
   'message',
   'Message',
   'msg',
@@ -54,6 +56,7 @@ const textKeys = [
   'body',
 ] as const
 const nestKeys = [
+  'base_resp',
   'error',
   'errors',
   'message',
@@ -115,7 +118,7 @@ export const unwrap = (answer: ProviderAnswer): Unwrapped => {
   for (const root of roots.slice(0, arrayCap)) visit(collector, root, 0)
   const typed = headers.get('x-amzn-errortype')
   if (refused && typed !== undefined) addCode(collector, typed, 0)
-  const receivedAtMs = receiptOf(answer.receivedAt, headers)
+  const receivedAtMs = providerReceiptMs(receiptOf(answer.receivedAt), headers)
   const declared = familyOf(answer.provider)
   return {
     declared,
@@ -141,10 +144,9 @@ const effectiveStatus = (outer: number, inner: number | null): number => {
   return inner
 }
 
-const receiptOf = (receivedAt: unknown, headers: ReadonlyMap<string, string>): number | null => {
+const receiptOf = (receivedAt: unknown): number | null => {
   if (typeof receivedAt === 'number' && Number.isFinite(receivedAt)) return receivedAt
-  const stated = typeof receivedAt === 'string' ? parseInstantMs(receivedAt) : null
-  return stated ?? parseInstantMs(headers.get('date') ?? '')
+  return typeof receivedAt === 'string' ? parseInstantMs(receivedAt) : null
 }
 
 const innermostFirst = <Value>(found: ReadonlyArray<Found<Value>>): Value[] => {
@@ -169,7 +171,7 @@ const visitObject = (collector: Collector, object: JsonObject, depth: number): v
   collector.objects.push(object)
   for (const key of codeKeys) if (typeof object[key] === 'string') addCode(collector, object[key], depth)
   for (const key of statusKeys) addStatus(collector, object[key], depth)
-  for (const key of ['code', 'error_code'] as const) {
+  for (const key of ['code', 'error_code', 'status_code'] as const) {
     if (typeof object[key] === 'number') addCode(collector, String(object[key]), depth)
   }
   for (const key of textKeys) {

@@ -3,6 +3,7 @@
 import type { Decision, Reason, ScopeEvent, SettlementCause } from '../../machines/index.ts'
 import type { BelievedLimit, Interval } from '../../machines/limits/belief/projection.ts'
 import type { Fit, NoFitReason } from '../../machines/scheduling/fit-prediction.ts'
+import type { ProviderWait } from '../../machines/state/context.ts'
 import type { LaneStatus, ScopeStatus } from './status.ts'
 
 export const sentences: Readonly<Record<Reason, string>> = {
@@ -145,6 +146,16 @@ const noFitWords: Readonly<Record<NoFitReason, string>> = {
   'silence-does-not-help': 'no silence is expected to let it in',
 }
 
+/** What the provider asked for: the wait as it stated it, and when one call finds out where that is sooner. */
+export const waitWords = ({ untilMs, statedUntilMs, kind }: ProviderWait): string => {
+  if (statedUntilMs === undefined) return `asked to wait until ${clockTime(untilMs)} (${kind})`
+  return `asked to wait until ${dayTime(statedUntilMs)} (${kind}); one call finds out at ${dayTime(untilMs)}`
+}
+
+/** With its day: such a wait ends on another one. A time beyond a calendar's is shown as its number. */
+const dayTime = (atMs: number): string =>
+  Math.abs(atMs) <= 8.64e15 ? new Date(atMs).toISOString() : `epoch millisecond ${atMs}`
+
 /** The scope of a waiting call in one sentence, with the facts that every other surface shows. */
 export const scopeSentence = ({
   auxiliaryGate,
@@ -161,7 +172,7 @@ export const scopeSentence = ({
     laneWords(['primary waits', 'primaries wait'], primary),
     laneWords(['auxiliary waits', 'auxiliaries wait'], auxiliary),
     ...(ceiling.low === 0 && ceiling.high === null ? [] : [intervalWords(ceiling)]),
-    ...(wait === null ? [] : [`the provider asked to wait until ${clockTime(wait.untilMs)} (${wait.kind})`]),
+    ...(wait === null ? [] : [`the provider ${waitWords(wait)}`]),
   ].join(', ')
 
 const laneWords = ([one, many]: readonly [string, string], { waiting, longestWaitMs }: LaneStatus): string =>

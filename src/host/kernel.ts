@@ -4,6 +4,7 @@ import { type Evidence, type PolicyInput, parsePolicy } from '../../machines/ind
 import { type Clock, steadyClock } from '../clock.ts'
 import type { Journal, JournalFailure } from '../journal/journal.ts'
 import { snapshotSize, snapshotText } from './checkpointing.ts'
+import { inherited } from './holding.ts'
 import { Outbox } from './outbox.ts'
 import { ProcessHold } from './process-hold.ts'
 import { Replayed, replayJournal } from './recovery.ts'
@@ -299,6 +300,7 @@ export class Kernel {
   #begin(name: string): ScopeRunner {
     const runner = this.#recall(name)
     runner.usedAt = ++this.#uses
+    this.#inherit(runner)
     if (this.#outbox.failure !== null) runner.fail(this.#outbox.failure)
     if (this.#closing !== null) runner.close()
     if (this.#runners.size > this.#scopesInMemory * (1 + restingSlack)) this.#letRest()
@@ -343,15 +345,27 @@ export class Kernel {
     }
   }
 
-  /** A wait on the whole credential, or on the provider's host, holds the sibling scopes too. */
-  #spread(from: ScopeRunner, evidence: Evidence): void {
-    const source = scopeParts(from.name)
-    if (source === null || evidence.retryAfterMs === null) return
-    for (const runner of this.#runners.values()) {
-      const other = scopeParts(runner.name)
-      if (runner === from || other === null || other.provider !== source.provider) continue
-      if (evidence.scope === 'credential' && other.credential !== source.credential) continue
-      runner.tell({ type: 'provider.evidence', evidence })
+  /** A scope that is met while its credential or its provider's host is held is held as long. */
+  #inherit(runner: ScopeRunner): void {
+    const nowMs = this.#clock.now()
+    for (const other of this.#runners.values()) {
+      if (other === runner) continue
+      const evidence = inherited(other.context.wait, nowMs)
+      if (evidence !== null && reaches(evidence.scope, other.name, runner.name)) runner.hear(evidence)
     }
   }
+
+  /** What holds the whole credential, or the provider's host, holds the sibling scopes too. */
+  #spread(from: ScopeRunner, evidence: Evidence): void {
+    for (const runner of this.#runners.values()) {
+      if (runner !== from && reaches(evidence.scope, from.name, runner.name)) runner.hear(evidence)
+    }
+  }
+}
+
+/** Whether evidence of this scope, met under the one name, speaks of the other. A free name stands alone. */
+const reaches = (scope: Evidence['scope'], from: string, to: string): boolean => {
+  const [source, other] = [scopeParts(from), scopeParts(to)]
+  if (source === null || other === null || other.provider !== source.provider) return false
+  return scope === 'provider' || (scope === 'credential' && other.credential === source.credential)
 }

@@ -34,6 +34,7 @@ import {
   scopeFailed,
   withdrawn,
 } from './errors.ts'
+import { holdsOthers, withHold } from './holding.ts'
 import type { Outbox } from './outbox.ts'
 import { type Disposition, Permit, type PermitOwner, type Settlement, type Waiter } from './permit.ts'
 import type { ProcessHold } from './process-hold.ts'
@@ -255,7 +256,8 @@ export class ScopeRunner implements PermitOwner {
     this.tell({ type: 'call.accepted', callId })
   }
 
-  settle(permit: Permit, { outcome, usage, evidence, cause }: Settlement): Disposition {
+  settle(permit: Permit, { outcome, usage, evidence: heard, cause }: Settlement): Disposition {
+    const evidence = heard === undefined ? undefined : withHold(heard, this.context.policy)
     const { callId, successor } = permit
     const stays = successor !== null && !this.#refusing ? successor : null
     const owner = this.#stance(permit, outcome, stays)
@@ -277,7 +279,8 @@ export class ScopeRunner implements PermitOwner {
     this.#settling = callId
     const position = this.#take(event)
     this.#settling = null
-    if (evidence !== undefined && evidence.scope !== 'model') this.#ports.spread(this, evidence)
+    if (heard !== undefined && evidence !== undefined && holdsOthers(evidence))
+      this.#ports.spread(this, heard)
     // The event that returned the call to its place may have granted it again.
     const { waiting, inFlight } = this.context
     const lives = position !== null && (HashMap.has(waiting, callId) || HashMap.has(inFlight, callId))
@@ -310,6 +313,12 @@ export class ScopeRunner implements PermitOwner {
     // The same call may already run under its next permit, and a late settlement must not settle that one.
     const isLate = HashMap.has(this.context.inFlight, callId)
     this.tell({ type: 'call.settled', callId, outcome: 'cancelled', ...(isLate ? { late: true } : {}) })
+  }
+
+  /** Evidence that another scope met and that holds this one too. */
+  hear(evidence: Evidence): void {
+    const held = evidence.holdMs === undefined ? withHold(evidence, this.context.policy) : evidence
+    this.tell({ type: 'provider.evidence', evidence: held })
   }
 
   /** Limits that a provider's headers show. Values out of range are corrected and counted. */

@@ -30,8 +30,13 @@ const subscriptionFinding = (signal: Signal): Finding => {
   const atMs = parseReset(reset ?? '')?.atMs ?? null
   const waitMs =
     atMs === null || signal.receivedAtMs === null ? null : Math.max(0, atMs - signal.receivedAtMs)
-  return { kind: 'quota-exhausted', scope: 'credential', retryable: true, waitMs }
+  // A window of one class of models leaves the account's other models free.
+  const scope = window?.includes('_') === true && !wholeAccount(signal) ? 'model' : 'credential'
+  return { kind: 'quota-exhausted', scope, retryable: true, waitMs }
 }
+
+const wholeAccount = (signal: Signal): boolean =>
+  ['7d', '5h'].some((name) => signal.headers.get(`anthropic-ratelimit-unified-${name}-status`) === 'rejected')
 
 /** Anthropic: token buckets per model class; load across all users is its own status, 529. */
 export const anthropic: ProviderReader = {

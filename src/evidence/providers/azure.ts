@@ -21,12 +21,18 @@ const read = (signal: Signal): Finding | null => {
 const counterFinding = (name: string): Finding => {
   const scope = name.includes('Model') ? 'model' : 'credential'
   if (name.includes('Concurrent')) return { kind: 'concurrency', scope, retryable: true }
-  const noun = name.includes('Token') ? 'tokens' : 'requests'
+  const noun = nounOfCounter(name)
   return dimensionFinding(
     name.includes('Day') ? { noun, window: 'day', limit: null } : perMinute(noun),
     scope,
     {},
   )
+}
+
+const nounOfCounter = (name: string): Dimension['noun'] => {
+  if (!name.includes('Token')) return 'requests'
+  if (/Input|Prompt/.test(name)) return 'input-tokens'
+  return /Output|Completion|Generated/.test(name) ? 'output-tokens' : 'tokens'
 }
 
 const perMinute = (noun: Dimension['noun']): Dimension => {

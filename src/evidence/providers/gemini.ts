@@ -7,7 +7,8 @@ import {
   type Signal,
 } from '../answer.ts'
 import { type Dimension, dimensionFinding, readNumber, windowOf, windowOrder } from '../dimension.ts'
-import { parseDecimal, wholeMs } from '../duration.ts'
+import { parseDecimal, parseDurationMs, parseInstantMs, wholeMs } from '../duration.ts'
+import { proseWaitMs } from '../retry-after.ts'
 import { overload } from '../sentences.ts'
 
 const googleMark = /\b(?:generativelanguage|aiplatform)\.googleapis\.com\b|\bRESOURCE_EXHAUSTED\b|\bquota_id:/
@@ -22,7 +23,7 @@ const read = (signal: Signal): Finding | null => {
   const { text } = signal
   if (spendRate.test(text)) return { kind: 'unknown-rate-limit', scope: 'credential', retryable: true }
   if (hasCode(signal, /^model_capacity_exhausted$/)) return overload(text, 'model')
-  const waitMs = textDelayMs(text)
+  const waitMs = longestOf(textDelayMs(text), quotaResetMs(signal))
   const violated = violations(signal)
   // Without any allocation no wait helps, even if the answer also states a retry time.
   if (violated.some(({ limit }) => limit === 0) || /\blimit: ?0(?![\d.])/.test(text)) {
@@ -33,9 +34,35 @@ const read = (signal: Signal): Finding | null => {
     const facts = longest.limit === null ? {} : { limit: longest.limit }
     return { ...dimensionFinding({ ...longest, limit: null }, 'model', facts), waitMs }
   }
-  if (renewedQuota.test(text)) return { kind: 'quota-exhausted', scope: 'model', retryable: true }
+  if (renewedQuota.test(text) || isQuotaReset(signal)) {
+    return {
+      kind: 'quota-exhausted',
+      scope: 'model',
+      retryable: true,
+      waitMs: longestOf(waitMs, proseWaitMs(text)),
+    }
+  }
   return sharedPool.test(text) ? { kind: 'overloaded', scope: 'model', retryable: true } : null
 }
+
+/** The allowance of a client program: `quotaResetDelay` beside the reason, or only a time. */
+const isQuotaReset = (signal: Signal): boolean =>
+  hasCode(signal, /^quota_exhausted$/) ||
+  signal.objects.some((object) => 'quotaResetDelay' in object || 'quotaResetTimeStamp' in object)
+
+const quotaResetMs = ({ objects, receivedAtMs }: Signal): number | null => {
+  for (const { quotaResetDelay: delay, quotaResetTimeStamp: time } of objects) {
+    const wait = typeof delay === 'string' ? parseDurationMs(delay.slice(0, 64)) : null
+    if (wait !== null) return wait
+    const atMs = typeof time === 'string' ? parseInstantMs(time) : null
+    if (atMs !== null && receivedAtMs !== null) return Math.max(0, atMs - receivedAtMs)
+  }
+  return null
+}
+
+/** Of two stated waits the longer is safe. */
+const longestOf = (left: number | null, right: number | null): number | null =>
+  left === null || right === null ? (left ?? right) : Math.max(left, right)
 
 const rank = ({ window }: Dimension): number => {
   return windowOrder.indexOf(window)
