@@ -126,10 +126,13 @@ const weigh = (draft: Draft, evidence: Evidence, flight: InFlight): void => {
   const pace = draft.pacing[call.priorityClass] ?? pacing.steady
   // What a token limit says binds calls by their size, and the planner goes by that.
   if (belief.layerOf(evidence.kind) !== null) {
+    // A wait too long to be believed holds the whole scope until one call finds out.
+    const isHeld = evidence.holdMs !== undefined
+    if (isHeld) holdScope(draft, evidence)
     draft.belief = belief.refused(
       draft.belief,
       { tokens: call.inputTokens, dispatchedAtMs: grantedAt, atMs: draft.at },
-      evidence,
+      isHeld ? { ...evidence, retryAfterMs: null } : evidence,
     )
     return
   }

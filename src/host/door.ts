@@ -17,8 +17,8 @@ import {
 } from '../../machines/index.ts'
 import type { Settlement } from './settlement.ts'
 
-/** Longest wait that a provider is believed, ms: 366 days. */
-export const longestRetryAfterMs = 366 * 86_400_000
+/** Longest wait that a provider can state, ms: a hundred years. It is shown as stated and believed for a day (`holding.ts`). */
+export const longestRetryAfterMs = 100 * 366 * 86_400_000
 /** Largest of the numbers that a provider states of its limits. */
 const maxFact = 1_000_000_000_000
 const mostReadings = 64

@@ -213,10 +213,12 @@ describe('time travel', () => {
       await slider.fill(String(Number(await slider.getAttribute('min')) + 60))
       await expect.poll(() => page.locator('.scopes tbody').textContent()).toContain('idle')
       const at = Number(await slider.inputValue())
-      const { scopes } = await json<{ scopes: ReadonlyArray<{ state: string }> }>(`api/scopes?at=${at}`)
+      const { scopes } = await json<{ scopes: ReadonlyArray<{ facts: { state: string } }> }>(
+        `api/scopes?at=${at}`,
+      )
       await expect
         .poll(() => page.locator('.scopes tbody .state').allTextContents())
-        .toEqual(scopes.map(({ state }) => state))
+        .toEqual(scopes.map(({ facts }) => facts.state))
     })
   })
 })

@@ -65,9 +65,11 @@ describe('what is shown of a scope', () => {
             expect(explainState(context, id, nowMs)?.lines.join('\n')).toContain(scopeSentence(status))
           // And it is true: by the context itself.
           expect(status.recentInputTokens).toBe(tokensSince(context, nowMs - 60_000))
-          expect(status.wait).toEqual(
-            context.wait !== null && context.wait.untilMs > nowMs ? context.wait : null,
-          )
+          const statedMs = Math.max(0, ...context.belief.statedWaits.map(({ untilMs }) => untilMs))
+          const wait =
+            context.wait ??
+            (statedMs > context.at ? { untilMs: statedMs, kind: 'stated-wait', probeId: null } : null)
+          expect(status.wait).toEqual(wait !== null && wait.untilMs > nowMs ? wait : null)
         },
       ),
       { numRuns: 60 },

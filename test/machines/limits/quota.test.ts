@@ -21,6 +21,7 @@ describe('a scope after a spend cap', () => {
     expect(story.context.wait).toEqual({
       untilMs: story.at + quotaHoldMs,
       kind: 'quota-exhausted',
+      reach: 'credential',
       probeId: null,
     })
     expect(story.pass(quotaHoldMs - 1)).toEqual([])
