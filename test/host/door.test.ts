@@ -139,7 +139,7 @@ describe('a caller that says what cannot be', () => {
         outcome: 'throttled',
         evidence: { kind: 'overloaded', scope: 'model', retryable: true, facts: {}, retryAfterMs: Infinity },
       },
-      'settlement.evidence.retryAfterMs: expected null or milliseconds in [0, 31622400000], got Infinity',
+      'settlement.evidence.retryAfterMs: expected null or milliseconds in [0, 3162240000000], got Infinity',
     ],
     [
       'no facts',
