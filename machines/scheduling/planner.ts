@@ -55,8 +55,9 @@ export const trustOf = (held: Belief, lane: 'primary' | 'auxiliary'): number => 
 const probedAt = (context: ScopeContext, waiting: Waiting, fitsMs: number | null): number => {
   const { attempts, triedAtMs, submittedAt } = waiting
   const firstMs = Math.max(1_000, Math.min(context.policy.quietWindowMs, longestSilenceMs))
-  // The contract keeps a primary quiet for a window at most; background can wait longer each time.
-  const doublings = waiting.call.lane === 'primary' ? 0 : Math.min(Math.max(0, attempts - 1), 10)
+  // A primary is quiet for two windows at most between two tries; background can wait longer each time.
+  const mostDoublings = waiting.call.lane === 'primary' ? 1 : 10
+  const doublings = Math.min(Math.max(0, attempts - 1), mostDoublings)
   const pauseMs = Math.min(longestSilenceMs, firstMs * 2 ** doublings)
   const sinceMs = attempts === 0 ? submittedAt : triedAtMs
   if (fitsMs === null) return sinceMs + pauseMs
