@@ -9,7 +9,7 @@ import type { Place, ScopeContext, Waiting } from '../state/context.ts'
 import { headOf } from './fairness.ts'
 import { auxiliaryVerdict, primaryVerdict, type Verdict } from './planner.ts'
 import { standingRank } from './primary-order.ts'
-import { heldSince, ringFront } from './turns.ts'
+import { heldSince, nextAuxiliary, ringFront } from './turns.ts'
 
 /** When the budget holds what the call needs, epoch milliseconds; the scope's time when it does now. */
 export const budgetFitsAt = (
@@ -43,8 +43,11 @@ export const backsOff =
   (waiting: Waiting): boolean =>
     isPaced(context, waiting)
 
-/** The first call in the order of turns whose class does not back off. */
+/** The first call, of the principal that was served least recently, whose class does not back off. */
 export const turnFront = (context: ScopeContext): Waiting | null => ringFront(context, backsOff(context))
+
+/** The call whose turn it is; null when nobody may take one. */
+export const nextInTurn = (context: ScopeContext): Waiting | null => nextAuxiliary(context, backsOff(context))
 
 /** Places that auxiliaries may have are all taken by auxiliaries. */
 const fillsItsPlaces = (context: ScopeContext): boolean =>

@@ -9,6 +9,7 @@ import {
   isPaced,
   overdue,
   primaryWanted,
+  turnFront,
 } from './admission.ts'
 import {
   bindsByWindow,
@@ -32,6 +33,19 @@ export interface Choice {
 }
 
 /**
+ * Beside a primary or a foreground, the first call of a quantum belongs to the principal that was held longest.
+ * The other calls of the quantum go by their tags.
+ */
+const beginsQuantum = (context: ScopeContext, mayBypass: boolean): boolean =>
+  context.foregroundActive ||
+  (!mayBypass && !(context.state === 'auxiliaryDraining' && context.drain.heldServed) && overdue(context))
+
+const heldLongest = (context: ScopeContext): NextTurn | null => {
+  const head = turnFront(context)
+  return head === null ? null : { head, byAge: true }
+}
+
+/**
  * Whose turn it is, or another that fits. In a bucket every token that passes delays the one whose turn
  * it is, so nobody passes; in a limit by windows whole windows are packed; a head that waits for another
  * limit is passed at most `maxBypass` times. A quantum is for the principal that was held: beside a
@@ -41,7 +55,9 @@ export const chooseAuxiliary = (
   context: ScopeContext,
   mayBypass = !primaryWanted(context),
 ): Choice | null => {
-  const pick = pickAuxiliary(context, backsOff(context))
+  const pick = beginsQuantum(context, mayBypass)
+    ? heldLongest(context)
+    : pickAuxiliary(context, backsOff(context))
   if (pick === null) return null
   const { head } = pick
   const passes = context.bypass?.callId === head.call.id ? context.bypass.count : 0
@@ -58,7 +74,7 @@ export const chooseAuxiliary = (
       ? passed(chooseBeside(context, head, forecastOf(context, head), false))
       : null
   if (passes >= maxBypass) return null
-  return passed(nextThatFits(context, (waiting) => auxiliaryMisfit(context, waiting) === null, pick.rounds))
+  return passed(nextThatFits(context, (waiting) => auxiliaryMisfit(context, waiting) === null))
 }
 
 /** Calls that may go next: of each principal the first, or some that stand behind it where they go out of their turn for a primary. */

@@ -6,7 +6,7 @@ import { lookup, type Place, type Waiting } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { auxiliaryFit, auxiliaryObstacle, overdue, primaryWanted, waitsForProvider } from './admission.ts'
 import { chooseAuxiliary, quantumSpent } from './auxiliary-choice.ts'
-import { costOf, enterFlight, isReady, leaveBacklog, passTurn } from './fairness.ts'
+import { costOf, enterFlight, isReady, leaveBacklog } from './fairness.ts'
 import { grant } from './grant.ts'
 import { auxiliariesBeside, headWaits, lookAgainAtFronts, passPrimaries, take } from './right-of-way.ts'
 
@@ -40,12 +40,15 @@ const passAuxiliaries = (draft: Draft): void => {
     if (choice === null) return lookAgainAtFronts(draft, false)
     const { probe } = auxiliaryFit(draft, choice.chosen)
     const turn = take(draft, choice)
-    if (draft.foregroundActive) passTurn(draft)
     const { chosen } = choice
     const cost = costOf(chosen)
-    const { windowStartMs, windowTokens, servedTokens } = draft.drain
+    const { windowTokens, servedTokens } = draft.drain
     if (metered) {
-      draft.drain = { windowStartMs, windowTokens: windowTokens + cost, servedTokens: servedTokens + cost }
+      draft.drain = {
+        ...draft.drain,
+        windowTokens: windowTokens + cost,
+        servedTokens: servedTokens + cost,
+      }
     }
     grant(draft, chosen, wanted ? 'fairness' : probe ? 'probe' : metered ? 'drain' : 'open', { turn })
   }

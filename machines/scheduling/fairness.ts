@@ -1,10 +1,12 @@
 /**
- * The books of the auxiliary lane: what each principal has waiting, in flight and left of its turn, and
- * where it stands in the ring of turns (`turns.ts` chooses by them). A principal stands in the ring
- * while it has a backlog and is below its quota; one at its quota can take no turn, so it comes back,
- * behind the others, when one of its calls ends.
+ * The books of the auxiliary lane: what each principal has waiting and in flight, and where it stands. A
+ * principal stands in the ring (who was served least recently comes first) and in the order of tags (virtual time,
+ * by which `turns.ts` chooses) while it has a backlog and is below its quota; one at its quota can take no turn, so
+ * it comes back when one of its calls ends. A principal that comes back takes the greater of its own tag and
+ * virtual time: it has neither saved up nor lost anything.
  */
 import { HashMap } from 'effect'
+import * as order from '../collections/order.ts'
 import { empty, insert, peek, pop, push, type Queue, remove } from '../collections/queue.ts'
 import * as ring from '../collections/ring.ts'
 import { broken } from '../model/invariant.ts'
@@ -18,23 +20,16 @@ import {
   type Waiting,
 } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
+import { debtOf, forgiven, owing, passed } from './debts.ts'
 
-const newcomer = (draft: Draft, name: string): Principal => ({
-  queue: empty(),
-  waiting: 0,
-  inFlight: 0,
-  deficitTokens: turnTokens(draft.policy, name),
-  turns: 0,
-  servedAt: 0,
-  heldFromMs: 0,
-})
+const newcomer = (draft: Draft, name: string): Principal => {
+  const tag = Math.max(draft.virtualTokens, debtOf(draft.debts, name) ?? 0)
+  draft.debts = forgiven(draft.debts, name)
+  return { queue: empty(), waiting: 0, inFlight: 0, tag, servedAt: 0, heldFromMs: 0 }
+}
 
 /** A call of no tokens still takes a turn. */
-export const costOf = (waiting: Waiting): number => Math.max(1, waiting.call.inputTokens)
-
-/** What one turn of a principal is worth, input tokens. */
-export const turnTokens = (policy: Policy, name: string): number =>
-  policy.quantumTokens * weightOf(policy, name)
+export const costOf = ({ call }: Pick<Waiting, 'call'>): number => Math.max(1, call.inputTokens)
 
 export const seqOf = (place: Place): number => place.seq
 
@@ -70,10 +65,31 @@ export const headOf = (
 }
 
 const put = (draft: Draft, name: string, principal: Principal): void => {
-  draft.principals =
-    principal.waiting === 0 && principal.inFlight === 0
-      ? HashMap.remove(draft.principals, name)
-      : HashMap.set(draft.principals, name, principal)
+  if (principal.waiting > 0 || principal.inFlight > 0) {
+    draft.principals = HashMap.set(draft.principals, name, principal)
+    return
+  }
+  draft.principals = HashMap.remove(draft.principals, name)
+  draft.debts = owing(draft.debts, name, principal.tag, draft.virtualTokens)
+  if (HashMap.isEmpty(draft.principals)) settleDebts(draft)
+}
+
+/** With nobody waiting and nothing in flight a busy time ends: what anybody had more has cost nobody anything. */
+const settleDebts = (draft: Draft): void => {
+  for (const { tag } of order.ascending(draft.debts.order))
+    draft.virtualTokens = Math.max(draft.virtualTokens, tag)
+  draft.debts = passed(draft.debts, draft.virtualTokens)
+}
+
+/** Into the ring, behind the others or at a place that it had, and into the order of tags. */
+const enter = (draft: Draft, name: string, tag: number, place: number | null = null): void => {
+  draft.ring = place === null ? ring.push(draft.ring, name) : ring.backTo(draft.ring, name, place)
+  draft.order = order.put(draft.order, { tag, place: ring.placeOf(draft.ring, name) as number, name })
+}
+
+const leave = (draft: Draft, name: string, tag: number): void => {
+  draft.order = order.take(draft.order, { tag, place: ring.placeOf(draft.ring, name) as number, name })
+  draft.ring = ring.leave(draft.ring, name)
 }
 
 /** Whether a principal has as many auxiliaries in flight as the policy grants it. */
@@ -91,20 +107,19 @@ type Standing = 'none' | 'in the ring' | 'parked'
 const standingOf = (policy: Policy, name: string, { waiting, inFlight }: Principal): Standing =>
   waiting === 0 ? 'none' : isAtQuota(policy, name, inFlight) ? 'parked' : 'in the ring'
 
-/** Replaces a principal's books, and has it enter or leave the ring as they say. */
-const keep = (draft: Draft, name: string, before: Principal, after: Principal): void => {
+/** Replaces a principal's books, and has it enter or leave the ring as they say; behind the others where it was served. */
+const keep = (draft: Draft, name: string, before: Principal, after: Principal, wasServed = false): void => {
   const [was, is] = [standingOf(draft.policy, name, before), standingOf(draft.policy, name, after)]
   let principal = after
-  if (was !== is) {
-    if (was === 'in the ring') draft.ring = ring.leave(draft.ring, name)
-    if (was === 'parked') draft.parked -= 1
-    if (is === 'parked') draft.parked += 1
-    if (is === 'in the ring') {
-      draft.ring = ring.push(draft.ring, name)
-      // Until now nothing of it could go: primaries hold it from here.
-      principal = { ...after, heldFromMs: Math.max(after.heldFromMs, draft.heldMs) }
-    }
+  if (was === 'parked') draft.parked -= 1
+  if (is === 'parked') draft.parked += 1
+  if (was === 'in the ring' && (is !== was || wasServed)) leave(draft, name, before.tag)
+  if (is === 'in the ring' && is !== was) {
+    // Until now nothing of it could go: it has saved nothing up, and primaries hold it from here.
+    const tag = Math.max(after.tag, draft.virtualTokens)
+    principal = { ...after, tag, heldFromMs: Math.max(after.heldFromMs, draft.heldMs) }
   }
+  if (is === 'in the ring' && (is !== was || wasServed)) enter(draft, name, principal.tag)
   put(draft, name, principal)
 }
 
@@ -148,104 +163,82 @@ export const reviewQuotas = (draft: Draft, before: Policy): void => {
   )) {
     const [was, is] = [standingOf(before, name, principal), standingOf(draft.policy, name, principal)]
     if (was === is) continue
-    draft.parked += is === 'parked' ? 1 : -1
-    draft.ring = is === 'parked' ? ring.leave(draft.ring, name) : ring.push(draft.ring, name)
+    if (was === 'parked') draft.parked -= 1
+    else leave(draft, name, principal.tag)
+    keep(draft, name, { ...principal, waiting: 0 }, principal)
   }
 }
 
-/** Takes the principals at their quota out of a ring that was read back: older versions left them in it. */
-export const parkAtQuota = (draft: Draft): void => {
+/** Puts principals that were read back into the order of their tags, but for those at their quota: older versions left them in the ring. */
+export const standAsRead = (draft: Draft): void => {
   for (const [name, principal] of HashMap.entries(draft.principals)) {
-    if (standingOf(draft.policy, name, principal) !== 'parked') continue
-    draft.parked += 1
-    if (ring.placeOf(draft.ring, name) !== null) draft.ring = ring.leave(draft.ring, name)
+    const isParked = standingOf(draft.policy, name, principal) === 'parked'
+    const place = ring.placeOf(draft.ring, name)
+    if (isParked) draft.parked += 1
+    if (place === null) continue
+    if (isParked) draft.ring = ring.leave(draft.ring, name)
+    else draft.order = order.put(draft.order, { tag: principal.tag, place, name })
   }
 }
 
-/** Adds turns to what a principal has left over. */
-export const addTurns = (draft: Draft, name: string, count: number): void => {
-  const principal = lookup(draft.principals, name) as Principal
-  const deficitTokens = principal.deficitTokens + count * turnTokens(draft.policy, name)
-  put(draft, name, { ...principal, deficitTokens, turns: principal.turns + count })
-}
-
-/** Its turn is over: it gets what its next one is worth, and goes to the back of the ring. */
-export const rotate = (draft: Draft, name: string): void => {
-  addTurns(draft, name, 1)
-  if (ring.placeOf(draft.ring, name) !== null) draft.ring = ring.push(ring.leave(draft.ring, name), name)
-}
-
-/** At least covers its first call: what many turns add up to may be a fraction of a token short. */
-export const cover = (draft: Draft, name: string, tokens: number): void => {
-  const principal = lookup(draft.principals, name) as Principal
-  if (principal.deficitTokens < tokens) put(draft, name, { ...principal, deficitTokens: tokens })
-}
+/** How far a principal that others were let past may lag behind virtual time, so that it catches up no more than that. */
+const lagTokens = (policy: Policy, name: string): number => policy.quantumTokens / weightOf(policy, name)
 
 /**
- * Takes `waiting` out of its principal's queue as served, and answers what its turn was. Where it was
- * chosen in its turn, or stands first, the turn ends when the next call is not covered.
+ * Takes `waiting` out of its principal's queue as served, and answers what its turn was. Virtual time comes up to
+ * the start of a call that was served in its turn; one out of its turn is only charged to its principal.
  */
 export const served = (draft: Draft, waiting: Waiting, inTurn: boolean): TakenTurn => {
   const name = waiting.call.principal
   const before = lookup(draft.principals, name) as Principal
-  const { servedAt, heldFromMs, turns } = before
-  const turn: TakenTurn = { place: ring.placeOf(draft.ring, name), turns, servedAt, heldFromMs }
-  const endsTurn = inTurn || ring.peek(draft.ring) === name
+  const { servedAt, heldFromMs, tag } = before
+  const reached = inTurn ? tag : (order.least(draft.order)?.tag ?? tag)
+  const starts = Math.max(tag, draft.virtualTokens - lagTokens(draft.policy, name))
+  const endTag = starts + costOf(waiting) / weightOf(draft.policy, name)
+  const turn: TakenTurn = { place: ring.placeOf(draft.ring, name), tag, endTag, servedAt, heldFromMs }
+  if (reached > draft.virtualTokens) {
+    draft.virtualTokens = reached
+    draft.debts = passed(draft.debts, reached)
+  }
   const rest = remove(
     // Whoever chose it has dropped the places before it that are empty, or has only looked.
     peek(before.queue)?.seq === waiting.seq ? before.queue : headOf(draft, before.queue)!.queue,
     waiting.seq,
     seqOf,
   )
-  const next = headOf(draft, rest)
   const left = before.waiting - 1
   const principal: Principal = {
-    queue: left === 0 ? empty() : (next?.queue ?? rest),
+    queue: left === 0 ? empty() : (headOf(draft, rest)?.queue ?? rest),
     waiting: left,
     inFlight: before.inFlight + 1,
-    // A principal that comes back starts with one turn; it neither saves up nor owes.
-    deficitTokens: left === 0 ? turnTokens(draft.policy, name) : before.deficitTokens - costOf(waiting),
-    turns: left === 0 ? turns + 1 : turns,
+    tag: endTag,
     servedAt: draft.at,
     heldFromMs: draft.heldMs,
   }
-  keep(draft, name, before, principal)
-  if (next !== null && left > 0 && endsTurn && principal.deficitTokens < costOf(next.head))
-    rotate(draft, name)
+  keep(draft, name, before, principal, true)
   return turn
 }
 
 /**
- * Ends the turn of the principal that was served just now, where its next service is a whole
- * `maxDeferralMs` away; it keeps what it has left over. Else the front of the ring would no longer
- * be who has waited longest.
- */
-export const passTurn = (draft: Draft): void => {
-  const name = ring.peek(draft.ring)
-  if (name === undefined || lookup(draft.principals, name)?.servedAt !== draft.at) return
-  draft.ring = ring.push(ring.leave(draft.ring, name), name)
-}
-
-/**
  * Gives a turn back that the provider did not take, or that was preempted: its call stands in its place
- * again, its principal where it stood in the ring, with what it had left over and the age it had then.
+ * again, its principal where it stood in the ring and in the order of tags, with the age it had then.
  */
 export const returnTurn = (draft: Draft, waiting: Waiting, turn: TakenTurn): void => {
   const name = waiting.call.principal
   const known = lookup(draft.principals, name)
+  const tagNow = known?.tag ?? debtOf(draft.debts, name) ?? turn.endTag
   enqueueAuxiliary(draft, waiting)
   const principal = lookup(draft.principals, name) as Principal
-  // What it was given for the turns that it has had since, it gives back: it has not had them.
-  const since = Math.max(0, principal.turns - turn.turns)
-  const refunded = principal.deficitTokens + costOf(waiting) - since * turnTokens(draft.policy, name)
-  put(draft, name, {
+  const place = ring.placeOf(draft.ring, name)
+  const returned: Principal = {
     ...principal,
-    deficitTokens: known === undefined ? costOf(waiting) : refunded,
-    turns: known === undefined ? turn.turns : principal.turns - since,
+    // What it has been charged for other calls since, it keeps.
+    tag: tagNow === turn.endTag ? turn.tag : tagNow - (turn.endTag - turn.tag),
     servedAt: known === undefined ? turn.servedAt : Math.min(principal.servedAt, turn.servedAt),
     heldFromMs: known === undefined ? turn.heldFromMs : Math.min(principal.heldFromMs, turn.heldFromMs),
-  })
-  const place = ring.placeOf(draft.ring, name)
-  if (turn.place !== null && place !== null && turn.place < place)
-    draft.ring = ring.backTo(draft.ring, name, turn.place)
+  }
+  put(draft, name, returned)
+  if (place === null) return
+  leave(draft, name, principal.tag)
+  enter(draft, name, returned.tag, turn.place !== null && turn.place < place ? turn.place : place)
 }

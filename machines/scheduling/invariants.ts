@@ -4,6 +4,7 @@
  * changed may fall below what is in flight, so places are looked at when they are granted.
  */
 import { HashMap } from 'effect'
+import { sizeOf } from '../collections/order.ts'
 import { capacityOf, reservedOf } from '../limits/capacity.ts'
 import type { GrantReason } from '../model/decision.ts'
 import { broken } from '../model/invariant.ts'
@@ -61,7 +62,10 @@ export const checkScope = (context: ScopeContext): void => {
     phase.quietUntilMs +
     phase.lingerUntilMs +
     drain.windowStartMs
-  if (!Number.isFinite(at + deadlinesMs + drain.windowTokens + drain.servedTokens) || Number.isNaN(sweepAt))
+  if (
+    !Number.isFinite(at + deadlinesMs + context.virtualTokens + drain.windowTokens + drain.servedTokens) ||
+    Number.isNaN(sweepAt)
+  )
     broken('I7', `a time or a sum is no number: ${JSON.stringify({ at, phase, drain, sweepAt })}`)
 }
 
@@ -92,11 +96,13 @@ const checkCounts = ({ counts, waiting, inFlight }: ScopeContext): void => {
 }
 
 /** That a principal of the ring has a backlog is looked at when its turn comes, and when it joins or leaves. */
-const checkRing = ({ ring: { size, order }, counts, principals }: ScopeContext): void => {
+const checkRing = ({ ring: { size, order }, order: tags, counts, principals }: ScopeContext): void => {
   const isWithin = size >= 0 && size <= counts.auxiliaryWaiting && size <= HashMap.size(principals)
   if (!isWithin || size > order.size)
     broken(
       'I4',
       `the ring has ${size} principals of ${HashMap.size(principals)} in an order of ${order.size}, and ${counts.auxiliaryWaiting} auxiliaries wait`,
     )
+  if (sizeOf(tags) !== size)
+    broken('I4', `the ring has ${size} principals, but ${sizeOf(tags)} stand in the order of tags`)
 }

@@ -5,7 +5,7 @@
 import { HashMap, Schema } from 'effect'
 import { endingsOf, rowsOf } from '../collections/ended-log.ts'
 import { fromArray, toArray } from '../collections/queue.ts'
-import { written } from '../collections/ring.ts'
+import { written as placesOf } from '../collections/ring.ts'
 import type { Belief } from '../limits/belief/belief.ts'
 import { noDemand } from '../limits/belief/demand.ts'
 import { meterNames } from '../limits/budget.ts'
@@ -14,6 +14,7 @@ import { lanes, priorityClasses } from '../model/call.ts'
 import { evidenceKinds } from '../model/evidence.ts'
 import { decodeOrThrow, InvalidInput } from '../model/invalid.ts'
 import { type Policy, restorePolicy } from '../model/policy.ts'
+import { written } from '../scheduling/debts.ts'
 import { reorderPrimaries } from '../scheduling/primary-order.ts'
 import {
   emptyContext,
@@ -66,14 +67,8 @@ export const grantOrder = ({ grants, inFlight }: ScopeContext): Pick<EncodedScop
 }
 
 /** What a snapshot holds of a principal; the rest follows from its calls. */
-export const encodePrincipal = ({
-  deficitTokens,
-  turns,
-  servedAt,
-  heldFromMs,
-}: Principal): EncodedPrincipal => ({
-  deficitTokens,
-  turns,
+export const encodePrincipal = ({ tag, servedAt, heldFromMs }: Principal): EncodedPrincipal => ({
+  tag,
   servedAt,
   heldFromMs,
 })
@@ -93,8 +88,10 @@ export const encodeScope = (context: ScopeContext): EncodedScope => ({
   ...grantOrder(context),
   heldMs: context.heldMs,
   principals: byKey(context.principals).map(([name, principal]) => [name, encodePrincipal(principal)]),
-  ring: written(context.ring),
+  ring: placesOf(context.ring),
   nextPlace: context.ring.nextPlace,
+  virtualTokens: context.virtualTokens,
+  debts: written(context.debts),
   bypass: context.bypass,
   nested: byKey(context.nested).map(([id, { lent, queue }]) => [id, { lent, waiting: toArray(queue) }]),
   expected: byKey(context.expected),
@@ -224,7 +221,7 @@ const decoded = (input: unknown): ScopeContext => {
     pacing: encoded.pacing,
     // Older scopes planned nothing.
     phase: { ...openPhase, ...encoded.phase },
-    drain: encoded.drain,
+    drain: { ...encoded.drain, heldServed: encoded.drain.heldServed ?? false },
     primaryOwed: encoded.primaryOwed,
     heldMs,
     quantumEndedHeldMs: encoded.quantumEndedHeldMs ?? encoded.quantumEndedAt ?? heldMs,

@@ -112,6 +112,13 @@ describe('after an event', () => {
       'the ring has -1 principals',
     ],
     [
+      'a principal stands in one order alone',
+      () => ({ order: null }),
+      'I4',
+      'but 0 stand in the order of tags',
+    ],
+    ['virtual time is no number', () => ({ virtualTokens: nan }), 'I7', 'no number'],
+    [
       'a deadline is no number',
       ({ phase }) => ({ phase: { ...phase, lingerUntilMs: nan } }),
       'I7',
