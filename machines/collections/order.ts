@@ -23,7 +23,8 @@ const heavier = 3
 
 export const sizeOf = (order: Order): number => order?.size ?? 0
 
-const compare = (one: Standing, other: Standing): number => {
+/** Below 0 when `one` comes first. */
+export const compare = (one: Standing, other: Standing): number => {
   if (one.tag !== other.tag) return one.tag < other.tag ? -1 : 1
   if (one.place !== other.place) return one.place < other.place ? -1 : 1
   return one.name < other.name ? -1 : one.name > other.name ? 1 : 0

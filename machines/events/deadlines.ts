@@ -156,7 +156,7 @@ const sooner = (context: ScopeContext, earliest: number, time: number): number =
 /** When time alone may let an auxiliary go. */
 const firstAuxiliaryTime = (context: ScopeContext): number => {
   const { at, policy, drain } = context
-  if (context.ring.size === 0) return never
+  if (context.lines.size === 0) return never
   let earliest = never
   if (waitsForProvider(context)) earliest = sooner(context, earliest, context.wait!.untilMs)
   if (context.budget !== noBudget) {

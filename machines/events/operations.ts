@@ -102,7 +102,7 @@ const disown = (draft: Draft): void => {
   for (const waiting of HashMap.values(draft.waiting)) {
     if (waiting.unclaimedUntilMs !== null) continue
     if (waiting.call.lane === 'primary') draft.counts.primaryReady -= isReady(waiting) ? 1 : 0
-    else if (!waiting.urgent) leaveBacklog(draft, waiting.call.principal)
+    else if (!waiting.urgent) leaveBacklog(draft, waiting.call.principal, waiting.seq)
     orphans.push(waiting)
   }
   if (orphans.length > 0) sweepBy(draft, untilMs)

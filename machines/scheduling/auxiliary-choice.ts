@@ -5,8 +5,8 @@ import {
   auxiliaryFit,
   auxiliaryMisfit,
   auxiliaryObstacle,
-  backsOff,
   isPaced,
+  nextInTurn,
   overdue,
   primaryWanted,
   turnFront,
@@ -19,7 +19,7 @@ import {
   forecastOf,
   trustOf,
 } from './planner.ts'
-import { frontCalls, type NextTurn, nextThatFits, pickAuxiliary } from './turns.ts'
+import { frontCalls, type NextTurn, nextThatFits } from './turns.ts'
 
 /** How often a head that does not fit yet is passed over before its room is kept for it. */
 const maxBypass = 2
@@ -40,11 +40,6 @@ const beginsQuantum = (context: ScopeContext, mayBypass: boolean): boolean =>
   context.foregroundActive ||
   (!mayBypass && !(context.state === 'auxiliaryDraining' && context.drain.heldServed) && overdue(context))
 
-const heldLongest = (context: ScopeContext): NextTurn | null => {
-  const head = turnFront(context)
-  return head === null ? null : { head, byAge: true }
-}
-
 /**
  * Whose turn it is, or another that fits. In a bucket every token that passes delays the one whose turn
  * it is, so nobody passes; in a limit by windows whole windows are packed; a head that waits for another
@@ -55,11 +50,10 @@ export const chooseAuxiliary = (
   context: ScopeContext,
   mayBypass = !primaryWanted(context),
 ): Choice | null => {
-  const pick = beginsQuantum(context, mayBypass)
-    ? heldLongest(context)
-    : pickAuxiliary(context, backsOff(context))
-  if (pick === null) return null
-  const { head } = pick
+  const byAge = beginsQuantum(context, mayBypass)
+  const head = byAge ? turnFront(context) : nextInTurn(context)
+  if (head === null) return null
+  const pick = { head, byAge }
   const passes = context.bypass?.callId === head.call.id ? context.bypass.count : 0
   const passed = (chosen: Waiting | null): Choice | null => (chosen === null ? null : { pick, chosen })
   if (mayBypass && passes < maxBypass && bindsByWindow(context.belief)) {
@@ -153,7 +147,7 @@ export const choosePacked = (context: ScopeContext, builds: boolean): Waiting | 
  * served of is not waited for: what auxiliaries may not have now stays the primaries'.
  */
 export const fairnessDue = (context: ScopeContext): boolean =>
-  context.ring.size > 0 &&
+  context.lines.size > 0 &&
   primaryWanted(context) &&
   overdue(context) &&
   auxiliaryObstacle(context) === null &&

@@ -34,7 +34,7 @@ const passAuxiliaries = (draft: Draft): void => {
   const wanted = primaryWanted(draft)
   // Beside a primary the drain serves a quantum that is due, and nothing else.
   if (wanted && !(metered && overdue(draft))) return
-  while (draft.ring.size > 0 && auxiliaryObstacle(draft) === null) {
+  while (draft.lines.size > 0 && auxiliaryObstacle(draft) === null) {
     if (metered && (!paceAllowsDrain(draft) || (wanted && quantumSpent(draft)))) return
     const choice = chooseAuxiliary(draft)
     if (choice === null) return lookAgainAtFronts(draft, false)
@@ -71,7 +71,7 @@ export const lend = (draft: Draft, parentId: string): void => {
     return
   }
   if (chosen.call.lane === 'auxiliary') {
-    if (!chosen.urgent) leaveBacklog(draft, chosen.call.principal)
+    if (!chosen.urgent) leaveBacklog(draft, chosen.call.principal, chosen.seq)
     enterFlight(draft, chosen.call.principal)
   }
   draft.nested = HashMap.set(draft.nested, parentId, { queue, lent: chosen.call.id })

@@ -1,14 +1,13 @@
 /**
- * The books of the auxiliary lane: what each principal has waiting and in flight, and where it stands. A
- * principal stands in the ring (who was served least recently comes first) and in the order of tags (virtual time,
- * by which `turns.ts` chooses) while it has a backlog and is below its quota; one at its quota can take no turn, so
- * it comes back when one of its calls ends. A principal that comes back takes the greater of its own tag and
- * virtual time: it has neither saved up nor lost anything.
+ * The books of the auxiliary lane: what each principal has waiting and in flight, and where it stands. A principal
+ * with a backlog that is below its quota stands in the lines (`state/lines.ts`), from which `turns.ts` chooses. One at
+ * its quota can take no turn, so it comes back when one of its calls ends. A principal that comes back takes the
+ * greater of its own tag and virtual time: it has neither saved up nor lost anything.
  */
 import { HashMap } from 'effect'
 import * as order from '../collections/order.ts'
 import { empty, insert, peek, pop, push, type Queue, remove } from '../collections/queue.ts'
-import * as ring from '../collections/ring.ts'
+import type { PriorityClass } from '../model/call.ts'
 import { broken } from '../model/invariant.ts'
 import { type Policy, quotaOf, weightOf } from '../model/policy.ts'
 import {
@@ -20,12 +19,13 @@ import {
   type Waiting,
 } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
+import { enter, first, leave, type Stand } from '../state/lines.ts'
 import { debtOf, forgiven, owing, passed } from './debts.ts'
 
 const newcomer = (draft: Draft, name: string): Principal => {
   const tag = Math.max(draft.virtualTokens, debtOf(draft.debts, name) ?? 0)
   draft.debts = forgiven(draft.debts, name)
-  return { queue: empty(), waiting: 0, inFlight: 0, tag, servedAt: 0, heldFromMs: 0 }
+  return { queue: empty(), waiting: 0, inFlight: 0, stands: null, tag, servedAt: 0, heldFromMs: 0 }
 }
 
 /** A call of no tokens still takes a turn. */
@@ -81,17 +81,6 @@ const settleDebts = (draft: Draft): void => {
   draft.debts = passed(draft.debts, draft.virtualTokens)
 }
 
-/** Into the ring, behind the others or at a place that it had, and into the order of tags. */
-const enter = (draft: Draft, name: string, tag: number, place: number | null = null): void => {
-  draft.ring = place === null ? ring.push(draft.ring, name) : ring.backTo(draft.ring, name, place)
-  draft.order = order.put(draft.order, { tag, place: ring.placeOf(draft.ring, name) as number, name })
-}
-
-const leave = (draft: Draft, name: string, tag: number): void => {
-  draft.order = order.take(draft.order, { tag, place: ring.placeOf(draft.ring, name) as number, name })
-  draft.ring = ring.leave(draft.ring, name)
-}
-
 /** Whether a principal has as many auxiliaries in flight as the policy grants it. */
 export const isAtQuota = (policy: Policy, name: string, inFlight: number): boolean => {
   const quota = quotaOf(policy, name)
@@ -99,28 +88,64 @@ export const isAtQuota = (policy: Policy, name: string, inFlight: number): boole
 }
 
 /** Principals with a backlog, those at their quota included. */
-export const hasBacklog = ({ ring, parked }: Pick<ScopeContext, 'ring' | 'parked'>): boolean =>
-  ring.size + parked > 0
+export const hasBacklog = ({ lines, parked }: Pick<ScopeContext, 'lines' | 'parked'>): boolean =>
+  lines.size + parked > 0
 
-type Standing = 'none' | 'in the ring' | 'parked'
+/** Whether it waits at its quota: it can take no turn. */
+const isParked = (policy: Policy, name: string, { waiting, inFlight }: Principal): boolean =>
+  waiting > 0 && isAtQuota(policy, name, inFlight)
 
-const standingOf = (policy: Policy, name: string, { waiting, inFlight }: Principal): Standing =>
-  waiting === 0 ? 'none' : isAtQuota(policy, name, inFlight) ? 'parked' : 'in the ring'
+const standBehind = (draft: Draft, principal: Principal): Stand => ({
+  line: lineOf(draft, principal),
+  place: draft.lines.nextPlace,
+})
 
-/** Replaces a principal's books, and has it enter or leave the ring as they say; behind the others where it was served. */
-const keep = (draft: Draft, name: string, before: Principal, after: Principal, wasServed = false): void => {
-  const [was, is] = [standingOf(draft.policy, name, before), standingOf(draft.policy, name, after)]
-  let principal = after
-  if (was === 'parked') draft.parked -= 1
-  if (is === 'parked') draft.parked += 1
-  if (was === 'in the ring' && (is !== was || wasServed)) leave(draft, name, before.tag)
-  if (is === 'in the ring' && is !== was) {
+/** The class of its first call. */
+const lineOf = (draft: Draft, { queue }: Principal): PriorityClass =>
+  headOf(draft, queue)?.head.call.priorityClass ?? broken('I4', 'a principal has a backlog without a call')
+
+/** What a change may do to where a principal stands. */
+interface Change {
+  /** Its first call may be another one. */
+  readonly first?: boolean
+  /** It was served, and goes behind the others. */
+  readonly served?: boolean
+}
+
+/** Replaces a principal's books, and has it enter, leave or change lines as they say. */
+const keep = (
+  draft: Draft,
+  name: string,
+  before: Principal,
+  after: Principal,
+  { first: isOtherFirst = false, served: wasServed = false }: Change = {},
+): void => {
+  const stood = before.stands
+  if (isParked(draft.policy, name, before)) draft.parked -= 1
+  if (after.waiting === 0 || isParked(draft.policy, name, after)) {
+    if (after.waiting > 0) draft.parked += 1
+    if (stood !== null) draft.lines = leave(draft.lines, name, before.tag, stood)
+    return put(draft, name, { ...after, stands: null })
+  }
+  if (stood === null) {
     // Until now nothing of it could go: it has saved nothing up, and primaries hold it from here.
     const tag = Math.max(after.tag, draft.virtualTokens)
-    principal = { ...after, tag, heldFromMs: Math.max(after.heldFromMs, draft.heldMs) }
+    const heldFromMs = Math.max(after.heldFromMs, draft.heldMs)
+    return put(draft, name, stand(draft, name, { ...after, tag, heldFromMs }, standBehind(draft, after)))
   }
-  if (is === 'in the ring' && (is !== was || wasServed)) enter(draft, name, principal.tag)
-  put(draft, name, principal)
+  const stands = wasServed
+    ? standBehind(draft, after)
+    : isOtherFirst
+      ? { line: lineOf(draft, after), place: stood.place }
+      : stood
+  if (!wasServed && stands.line === stood.line) return put(draft, name, after)
+  draft.lines = leave(draft.lines, name, before.tag, stood)
+  put(draft, name, stand(draft, name, after, stands))
+}
+
+const stand = (draft: Draft, name: string, principal: Principal, stands: Stand): Principal => {
+  draft.lines = enter(draft.lines, name, principal.tag, stands)
+  return { ...principal, stands }
 }
 
 /** Into its principal's queue, at its own place. */
@@ -128,19 +153,21 @@ export const enqueueAuxiliary = (draft: Draft, waiting: Waiting): void => {
   const { call, seq } = waiting
   const principal = lookup(draft.principals, call.principal) ?? newcomer(draft, call.principal)
   const place = { seq, id: call.id }
-  const queue = isNewest(draft, waiting)
-    ? push(principal.queue, place)
-    : insert(principal.queue, place, seqOf)
-  keep(draft, call.principal, principal, { ...principal, queue, waiting: principal.waiting + 1 })
+  const isLast = isNewest(draft, waiting)
+  const queue = isLast ? push(principal.queue, place) : insert(principal.queue, place, seqOf)
+  const after = { ...principal, queue, waiting: principal.waiting + 1 }
+  keep(draft, call.principal, principal, after, { first: !isLast })
 }
 
-/** Out of its principal's backlog without service (withdrawn, expired, promoted). */
-export const leaveBacklog = (draft: Draft, name: string): void => {
+/** Out of its principal's backlog without service (withdrawn, expired, promoted). `seq`: of the call, where it is still among those that wait. */
+export const leaveBacklog = (draft: Draft, name: string, seq: number | null = null): void => {
   const principal = lookup(draft.principals, name)
   if (principal === undefined || principal.waiting === 0)
     return broken('I4', `principal ${name} leaves a backlog that it does not have`)
   const waiting = principal.waiting - 1
-  keep(draft, name, principal, { ...principal, waiting, queue: waiting === 0 ? empty() : principal.queue })
+  const rest = waiting === 0 ? null : headOf(draft, principal.queue, (other) => other.seq !== seq)
+  const after = { ...principal, waiting, queue: rest?.queue ?? empty<Place>() }
+  keep(draft, name, principal, after, { first: true })
 }
 
 /** Its place in flight is free again. */
@@ -156,29 +183,37 @@ export const enterFlight = (draft: Draft, name: string): void => {
   keep(draft, name, principal, { ...principal, inFlight: principal.inFlight + 1 })
 }
 
-/** The policy has changed: what it says of quotas decides anew which principals stand in the ring. */
+/** The policy has changed: its quotas decide anew which principals stand in the lines. */
 export const reviewQuotas = (draft: Draft, before: Policy): void => {
   for (const [name, principal] of HashMap.toEntries(draft.principals).sort(([one], [other]) =>
     one < other ? -1 : 1,
   )) {
-    const [was, is] = [standingOf(before, name, principal), standingOf(draft.policy, name, principal)]
+    const [was, is] = [isParked(before, name, principal), isParked(draft.policy, name, principal)]
     if (was === is) continue
-    if (was === 'parked') draft.parked -= 1
-    else leave(draft, name, principal.tag)
-    keep(draft, name, { ...principal, waiting: 0 }, principal)
+    if (was) draft.parked -= 1
+    else draft.lines = leave(draft.lines, name, principal.tag, principal.stands as Stand)
+    keep(draft, name, { ...principal, waiting: 0, stands: null }, principal)
   }
 }
 
-/** Puts principals that were read back into the order of their tags, but for those at their quota: older versions left them in the ring. */
-export const standAsRead = (draft: Draft): void => {
-  for (const [name, principal] of HashMap.entries(draft.principals)) {
-    const isParked = standingOf(draft.policy, name, principal) === 'parked'
-    const place = ring.placeOf(draft.ring, name)
-    if (isParked) draft.parked += 1
-    if (place === null) continue
-    if (isParked) draft.ring = ring.leave(draft.ring, name)
-    else draft.order = order.put(draft.order, { tag: principal.tag, place, name })
+/**
+ * Puts principals that were read back, and the places of those that stood, into the lines. Older versions left those at
+ * their quota in place.
+ */
+export const standAsRead = (
+  draft: Draft,
+  places: ReadonlyArray<readonly [string, number]>,
+  nextPlace: number,
+): void => {
+  for (const [name, place] of places) {
+    const principal = lookup(draft.principals, name) as Principal
+    if (principal.waiting === 0 || isParked(draft.policy, name, principal)) continue
+    const stood = stand(draft, name, principal, { line: lineOf(draft, principal), place })
+    draft.principals = HashMap.set(draft.principals, name, stood)
   }
+  for (const [name, principal] of HashMap.entries(draft.principals))
+    if (isParked(draft.policy, name, principal)) draft.parked += 1
+  draft.lines = { ...draft.lines, nextPlace: Math.max(draft.lines.nextPlace, nextPlace) }
 }
 
 /** How far a principal that others were let past may lag behind virtual time, so that it catches up no more than that. */
@@ -192,10 +227,10 @@ export const served = (draft: Draft, waiting: Waiting, inTurn: boolean): TakenTu
   const name = waiting.call.principal
   const before = lookup(draft.principals, name) as Principal
   const { servedAt, heldFromMs, tag } = before
-  const reached = inTurn ? tag : (order.least(draft.order)?.tag ?? tag)
+  const reached = inTurn ? tag : (first(draft.lines, 'byTag')?.tag ?? tag)
   const starts = Math.max(tag, draft.virtualTokens - lagTokens(draft.policy, name))
   const endTag = starts + costOf(waiting) / weightOf(draft.policy, name)
-  const turn: TakenTurn = { place: ring.placeOf(draft.ring, name), tag, endTag, servedAt, heldFromMs }
+  const turn: TakenTurn = { place: before.stands?.place ?? null, tag, endTag, servedAt, heldFromMs }
   if (reached > draft.virtualTokens) {
     draft.virtualTokens = reached
     draft.debts = passed(draft.debts, reached)
@@ -211,17 +246,18 @@ export const served = (draft: Draft, waiting: Waiting, inTurn: boolean): TakenTu
     queue: left === 0 ? empty() : (headOf(draft, rest)?.queue ?? rest),
     waiting: left,
     inFlight: before.inFlight + 1,
+    stands: before.stands,
     tag: endTag,
     servedAt: draft.at,
     heldFromMs: draft.heldMs,
   }
-  keep(draft, name, before, principal, true)
+  keep(draft, name, before, principal, { served: true })
   return turn
 }
 
 /**
  * Gives a turn back that the provider did not take, or that was preempted: its call stands in its place
- * again, its principal where it stood in the ring and in the order of tags, with the age it had then.
+ * again, its principal where it stood in the lines, with the age that it had then.
  */
 export const returnTurn = (draft: Draft, waiting: Waiting, turn: TakenTurn): void => {
   const name = waiting.call.principal
@@ -229,7 +265,6 @@ export const returnTurn = (draft: Draft, waiting: Waiting, turn: TakenTurn): voi
   const tagNow = known?.tag ?? debtOf(draft.debts, name) ?? turn.endTag
   enqueueAuxiliary(draft, waiting)
   const principal = lookup(draft.principals, name) as Principal
-  const place = ring.placeOf(draft.ring, name)
   const returned: Principal = {
     ...principal,
     // What it has been charged for other calls since, it keeps.
@@ -237,8 +272,9 @@ export const returnTurn = (draft: Draft, waiting: Waiting, turn: TakenTurn): voi
     servedAt: known === undefined ? turn.servedAt : Math.min(principal.servedAt, turn.servedAt),
     heldFromMs: known === undefined ? turn.heldFromMs : Math.min(principal.heldFromMs, turn.heldFromMs),
   }
-  put(draft, name, returned)
-  if (place === null) return
-  leave(draft, name, principal.tag)
-  enter(draft, name, returned.tag, turn.place !== null && turn.place < place ? turn.place : place)
+  const { stands } = principal
+  if (stands === null) return put(draft, name, returned)
+  draft.lines = leave(draft.lines, name, principal.tag, stands)
+  const place = turn.place !== null && turn.place < stands.place ? turn.place : stands.place
+  put(draft, name, stand(draft, name, returned, { ...stands, place }))
 }

@@ -140,7 +140,7 @@ export const auxiliariesBeside = (draft: Draft): void => {
   if (strategy === 'quiet' || draft.counts.primaryReady === 0) return
   for (;;) {
     const next = nextPrimary(draft)
-    if (next === null || draft.ring.size === 0 || auxiliaryObstacle(draft) !== null) return
+    if (next === null || draft.lines.size === 0 || auxiliaryObstacle(draft) !== null) return
     const fits = forecastOf(draft, next.waiting)
     if (fits !== null && fits <= draft.at) return
     const isSteady = strategy === 'holdSteady' || (strategy === 'backfill' && fits === null)

@@ -2,20 +2,20 @@
  * Whose turn it is in the auxiliary lane: start-time fair queueing between principals (Goyal, Vin and Cheng,
  * "Start-time Fair Queuing", 1996), weighted, by input tokens. Each principal has a tag, the virtual time at which its
  * next call starts; a call served moves it on by its tokens over its principal's weight. The least tag goes next; of
- * equal ones the principal that was served least recently. A quantum beside primaries begins with the front of the
- * ring instead: the principal that they have held longest.
+ * equal ones the principal that was served least recently. A quantum beside primaries begins with the principal that
+ * was served least recently instead: primaries have held it longest.
  */
-import * as order from '../collections/order.ts'
 import { first } from '../collections/queue.ts'
-import * as ring from '../collections/ring.ts'
+import type { PriorityClass } from '../model/call.ts'
 import { broken } from '../model/invariant.ts'
 import { lookup, type Principal, type ScopeContext, type Waiting } from '../state/context.ts'
+import * as lines from '../state/lines.ts'
 import { headOf, isReady } from './fairness.ts'
 
-/** The head of a principal in the ring, which has one. */
+/** The first call of a principal that stands in a line: it has one. */
 const headIn = (context: ScopeContext, name: string): Waiting => {
   const found = headOf(context, (lookup(context.principals, name) as Principal).queue)
-  return found?.head ?? broken('I4', `principal ${name} is in the ring without a backlog`)
+  return found?.head ?? broken('I4', `principal ${name} stands in a line without a backlog`)
 }
 
 /** The call whose turn it is. */
@@ -25,39 +25,29 @@ export interface NextTurn {
   readonly byAge: boolean
 }
 
-/** Looks only. Principals whose first call `isOut` keep their places, and are looked at one by one: O(log n) and a look at each of them. */
-export const pickAuxiliary = (
-  context: ScopeContext,
-  isOut: (waiting: Waiting) => boolean,
-): NextTurn | null => {
-  for (const { name } of order.ascending(context.order)) {
-    const head = headIn(context, name)
-    if (!isOut(head)) return { head, byAge: false }
-  }
-  return null
+type IsOut = (priorityClass: PriorityClass) => boolean
+
+const nobodyIsOut: IsOut = () => false
+
+const headBy = (context: ScopeContext, by: 'byTag' | 'byAge', isOut: IsOut): Waiting | null => {
+  const found = lines.first(context.lines, by, isOut)
+  return found === undefined ? null : headIn(context, found.name)
 }
 
-/** Looks only: the call whose turn it is; null when nobody may take one. */
-export const nextAuxiliary = (
-  context: ScopeContext,
-  isOut: (waiting: Waiting) => boolean = () => false,
-): Waiting | null => pickAuxiliary(context, isOut)?.head ?? null
+/** Looks only: the call whose turn it is, of a class that is not out; null when nobody may take one. O(log n). */
+export const nextAuxiliary = (context: ScopeContext, isOut: IsOut = nobodyIsOut): Waiting | null =>
+  headBy(context, 'byTag', isOut)
+
+/** Looks only: the first call of the principal that was served least recently, among those of classes that are not out. */
+export const longestUnserved = (context: ScopeContext, isOut: IsOut = nobodyIsOut): Waiting | null =>
+  headBy(context, 'byAge', isOut)
 
 /** Principals that are looked at for a call that may pass one that does not fit. */
 const passersLookedAt = 32
 
-const firstNames = (context: ScopeContext, count: number): ReadonlyArray<string> => {
-  const names: string[] = []
-  for (const { name } of order.ascending(context.order)) {
-    if (names.length >= count) break
-    names.push(name)
-  }
-  return names
-}
-
 /** The first in the order of turns whose head fits; everybody keeps place and turn. */
 export const nextThatFits = (context: ScopeContext, fits: (waiting: Waiting) => boolean): Waiting | null => {
-  for (const name of firstNames(context, passersLookedAt)) {
+  for (const name of lines.firstNames(context.lines, 'byTag', passersLookedAt)) {
     const head = headIn(context, name)
     if (fits(head)) return head
   }
@@ -66,7 +56,7 @@ export const nextThatFits = (context: ScopeContext, fits: (waiting: Waiting) => 
 
 /** Up to `count` calls from the fronts of the queues, in the order of turns, evenly between principals. */
 export const frontCalls = (context: ScopeContext, count: number): ReadonlyArray<Waiting> => {
-  const names = firstNames(context, count)
+  const names = lines.firstNames(context.lines, 'byTag', count)
   const share = Math.max(1, Math.floor(count / Math.max(1, names.length)))
   return names.flatMap((name) => {
     const principal = lookup(context.principals, name) as Principal
@@ -77,18 +67,6 @@ export const frontCalls = (context: ScopeContext, count: number): ReadonlyArray<
     })
     return calls.slice(0, share)
   })
-}
-
-/** The first call that is not `isOut` of the principal that has waited longest for service. */
-export const ringFront = (
-  context: ScopeContext,
-  isOut: (waiting: Waiting) => boolean = () => false,
-): Waiting | null => {
-  for (const name of ring.names(context.ring)) {
-    const head = headIn(context, name)
-    if (!isOut(head)) return head
-  }
-  return null
 }
 
 /** Reading of the held clock since which primaries have held `front`, the first call of its principal. */

@@ -2,7 +2,6 @@
 import { HashMap } from 'effect'
 import { add, addAll, type Due } from '../collections/heap.ts'
 import { fromArray, push } from '../collections/queue.ts'
-import { readBack } from '../collections/ring.ts'
 import { takenAtAdmission } from '../limits/charges.ts'
 import type { Lane } from '../model/call.ts'
 import { defaultCharges } from '../model/charges.ts'
@@ -105,7 +104,6 @@ export const restorePrincipals = (
   draft.virtualTokens = virtualTokens ?? [...tags.values()].reduce((least, tag) => Math.min(least, tag), 0)
   draft.debts = readBackDebts(debts)
   const placed = ring.map((turn, index) => (typeof turn === 'string' ? ([turn, index] as const) : turn))
-  draft.ring = readBack(placed, nextPlace ?? placed.length)
   const queued = Map.groupBy(
     waiting.filter((one) => one.call.lane === 'auxiliary' && !one.urgent && isReady(one)),
     ({ call }) => call.principal,
@@ -124,6 +122,7 @@ export const restorePrincipals = (
           queue: fromArray(places),
           waiting: places.length,
           inFlight: inFlightCount,
+          stands: null,
           tag: tags.get(name) as number,
           servedAt,
           heldFromMs,
@@ -131,7 +130,7 @@ export const restorePrincipals = (
       ] as const
     }),
   )
-  standAsRead(draft)
+  standAsRead(draft, placed, nextPlace ?? placed.length)
 }
 
 /** Older versions wrote no tags with a turn: it ended where its principal stands. */

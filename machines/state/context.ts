@@ -3,7 +3,6 @@ import { type Endings, noEndings } from '../collections/ended-log.ts'
 import type { Heap } from '../collections/heap.ts'
 import type { Order } from '../collections/order.ts'
 import { empty, type Queue } from '../collections/queue.ts'
-import { emptyRing, type Ring } from '../collections/ring.ts'
 import { type Belief, unknownBelief } from '../limits/belief/belief.ts'
 import { type Demand, noDemand } from '../limits/belief/demand.ts'
 import { type Budget, type Cost, declare, noBudget } from '../limits/budget.ts'
@@ -14,6 +13,7 @@ import type { Call, Lane, PriorityClass } from '../model/call.ts'
 import type { Decision, DeferReason, EpisodeSummary, GrantReason, ScopeState } from '../model/decision.ts'
 import type { EvidenceKind } from '../model/evidence.ts'
 import type { Policy } from '../model/policy.ts'
+import { type Lines, noLines, type Stand } from './lines.ts'
 
 /**
  * A call's place: its number in order of submission. The call keeps it through every refusal and preemption.
@@ -77,7 +77,7 @@ export interface InFlight {
 
 /** A principal's turn as it was taken. */
 export interface TakenTurn {
-  /** Where its principal stood in the ring. */
+  /** The place of its principal in the order of age. */
   readonly place: number | null
   /** Its principal's tag before and after it. */
   readonly tag: number
@@ -92,6 +92,8 @@ export interface Principal {
   readonly queue: Queue<Place>
   readonly waiting: number
   readonly inFlight: number
+  /** Where it stands for a turn; null without a backlog, and at its quota. */
+  readonly stands: Stand | null
   /** Virtual time at which the principal's next call starts, input tokens by weight. The least tag goes next. */
   readonly tag: number
   /** Epoch milliseconds of the principal's last release. */
@@ -149,10 +151,8 @@ export interface ScopeContext {
   /** Auxiliaries that a primary depends on, or that were promoted. */
   readonly urgent: Queue<Place>
   readonly principals: HashMap.HashMap<string, Principal>
-  /** Principals with a backlog that are below their quota: who was served least recently comes first. */
-  readonly ring: Ring
-  /** The same principals in the order of their tags. */
-  readonly order: Order
+  /** Principals with a backlog that are below their quota, in the orders of their turns. */
+  readonly lines: Lines
   /** Virtual time of the auxiliary lane, input tokens by weight: it never goes back. */
   readonly virtualTokens: number
   /** Of principals that are gone: what virtual time has not passed yet. */
@@ -333,8 +333,7 @@ export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContex
   passedBefore: 0,
   urgent: empty(),
   principals: HashMap.empty(),
-  ring: emptyRing,
-  order: null,
+  lines: noLines,
   virtualTokens: 0,
   debts: { order: null, tags: HashMap.empty() },
   parked: 0,

@@ -2,9 +2,7 @@
 import { HashMap } from 'effect'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { ascending } from '../../../machines/collections/order.ts'
-import { names } from '../../../machines/collections/ring.ts'
-import { type PolicyInput, parsePolicy } from '../../../machines/index.ts'
+import { type PolicyInput, type PriorityClass, parsePolicy } from '../../../machines/index.ts'
 import {
   enqueueAuxiliary,
   enterFlight,
@@ -13,9 +11,15 @@ import {
   returnTurn,
   served,
 } from '../../../machines/scheduling/fairness.ts'
-import { heldSince, nextAuxiliary, nextThatFits, ringFront } from '../../../machines/scheduling/turns.ts'
+import {
+  heldSince,
+  longestUnserved,
+  nextAuxiliary,
+  nextThatFits,
+} from '../../../machines/scheduling/turns.ts'
 import { emptyContext, lookup, type Waiting } from '../../../machines/state/context.ts'
 import { type Draft, draftOf } from '../../../machines/state/draft.ts'
+import { firstNames } from '../../../machines/state/lines.ts'
 import { blankCall } from '../story.ts'
 
 const at = 1_000
@@ -29,9 +33,15 @@ const backlog = (calls: Readonly<Record<string, ReadonlyArray<number>>>, policy:
   return draft
 }
 
-const come = (draft: Draft, principal: string, id: string, inputTokens: number): void => {
+const come = (
+  draft: Draft,
+  principal: string,
+  id: string,
+  inputTokens: number,
+  priorityClass: PriorityClass = 'background_ingestion',
+): void => {
   const waiting: Waiting = {
-    call: { ...blankCall, id, principal, inputTokens },
+    call: { ...blankCall, id, principal, inputTokens, priorityClass },
     seq: draft.nextSeq++,
     submittedAt: draft.at,
     attempts: 0,
@@ -62,7 +72,9 @@ const order = (draft: Draft, count: number): ReadonlyArray<string | null> =>
 const tagOf = (draft: Draft, name: string): number | undefined => lookup(draft.principals, name)?.tag
 
 /** The names that may take a turn, in the order of their tags. */
-const byTags = (draft: Draft): ReadonlyArray<string> => [...ascending(draft.order)].map(({ name }) => name)
+const byTags = (draft: Draft): ReadonlyArray<string> => firstNames(draft.lines, 'byTag', 100)
+/** The same names, the one that was served least recently first. */
+const byAge = (draft: Draft): ReadonlyArray<string> => firstNames(draft.lines, 'byAge', 100)
 
 describe('turns', () => {
   it.each<[string, Record<string, number[]>, PolicyInput, string[]]>([
@@ -109,11 +121,70 @@ describe('turns', () => {
     expect(order(draft, 1)).toEqual(['a1'])
   })
 
-  it('skip a principal whose calls may not go, and it keeps its turn', () => {
-    const draft = backlog({ a: [100], b: [100], c: [100] })
-    expect(nextAuxiliary(draft, ({ call }) => call.principal === 'a')?.call.id).toBe('b0')
+  it('skip principals whose first call is of a class that may not go, and they keep their turns', () => {
+    const draft = backlog({})
+    come(draft, 'a', 'a0', 100, 'hydration')
+    come(draft, 'b', 'b0', 100)
+    come(draft, 'c', 'c0', 100, 'hydration')
+    expect(nextAuxiliary(draft, (line) => line === 'hydration')?.call.id).toBe('b0')
+    expect(longestUnserved(draft, (line) => line === 'hydration')?.call.id).toBe('b0')
     expect(nextAuxiliary(draft, () => true)).toBeNull()
-    expect(order(draft, 3)).toContain('a0')
+    expect(order(draft, 3)).toEqual(['a0', 'b0', 'c0'])
+  })
+
+  it.each<[string, (draft: Draft) => void]>([
+    ['the call before it was served', (draft) => serve(draft, lookup(draft.waiting, 'a0') as Waiting)],
+    [
+      'the call before it was withdrawn',
+      (draft) => {
+        draft.waiting = HashMap.remove(draft.waiting, 'a0')
+        leaveBacklog(draft, 'a')
+      },
+    ],
+    [
+      'the call before it leaves, and is not out of the calls that wait yet',
+      (draft) => leaveBacklog(draft, 'a', lookup(draft.waiting, 'a0')?.seq),
+    ],
+  ])('look at the class of the first call that is left when %s', (_, leaves) => {
+    const draft = backlog({})
+    come(draft, 'a', 'a0', 100, 'hydration')
+    come(draft, 'a', 'a1', 100)
+    const isOut = (line: PriorityClass) => line === 'hydration'
+    expect(nextAuxiliary(draft, isOut)).toBeNull()
+    leaves(draft)
+    expect(nextAuxiliary(draft, isOut)?.call.id).toBe('a1')
+    expect(nextAuxiliary(draft, (line) => !isOut(line))).toBeNull()
+  })
+
+  it('look at the class of a call that comes back before the others', () => {
+    const draft = backlog({})
+    come(draft, 'a', 'a0', 100, 'hydration')
+    come(draft, 'a', 'a1', 100)
+    const call = nextAuxiliary(draft) as Waiting
+    const turn = served(draft, call, true)
+    const again = { ...call, attempts: 1 }
+    draft.waiting = HashMap.set(draft.waiting, 'a0', again)
+    leaveFlight(draft, 'a')
+    returnTurn(draft, again, turn)
+    expect(nextAuxiliary(draft, (line) => line === 'hydration')).toBeNull()
+  })
+
+  it('are found among 20,000 principals of classes that may not go by a look at one of them', () => {
+    const draft = backlog({})
+    for (let index = 0; index < 20_000; index += 1)
+      come(draft, `p${index}`, `c${index}`, 1, index % 2 === 0 ? 'hydration' : 'orchestration')
+    come(draft, 'last', 'last', 1)
+    let looks = 0
+    const counted = new Proxy(draft, {
+      get: (target, key: keyof Draft) => {
+        if (key === 'principals') looks += 1
+        return target[key]
+      },
+    })
+    const isOut = (line: PriorityClass) => line !== 'background_ingestion'
+    expect(nextAuxiliary(counted, isOut)?.call.id).toBe('last')
+    expect(longestUnserved(counted, isOut)?.call.id).toBe('last')
+    expect(looks).toBe(2)
   })
 
   it('are in the order of plain start-time fair queueing, whoever comes and goes between', () => {
@@ -226,32 +297,34 @@ describe('virtual time', () => {
   })
 
   it('lets a principal whose class backed off catch up by a quantum and a call, and no more', () => {
-    const draft = backlog({ out: Array(30).fill(100), b: Array(60).fill(100) }, { quantumTokens: 300 })
-    const isOut = ({ call }: Waiting) => call.principal === 'out'
+    const draft = backlog({}, { quantumTokens: 300 })
+    for (let index = 0; index < 30; index += 1) come(draft, 'out', `out${index}`, 100, 'hydration')
+    for (let index = 0; index < 60; index += 1) come(draft, 'b', `b${index}`, 100)
+    const isOut = (line: PriorityClass) => line === 'hydration'
     for (let round = 0; round < 50; round += 1) serve(draft, nextAuxiliary(draft, isOut))
     const next = order(draft, 8).map((id) => id?.charAt(0))
     expect(next.join('')).toBe('oooobobo')
   })
 })
 
-describe('the front of the ring', () => {
+describe('the principal that was served least recently', () => {
   it('is the principal that came first, then the one served least recently', () => {
     const draft = backlog({ a: [100, 100], b: [100, 100] })
-    expect(ringFront(draft)?.call.id).toBe('a0')
+    expect(longestUnserved(draft)?.call.id).toBe('a0')
     order(draft, 1)
-    expect(ringFront(draft)?.call.id).toBe('b0')
-    expect(ringFront(backlog({}))).toBeNull()
+    expect(longestUnserved(draft)?.call.id).toBe('b0')
+    expect(longestUnserved(backlog({}))).toBeNull()
   })
 
   it('has been held since it came, or since it was last served, by the held clock', () => {
     const draft = backlog({ a: [50, 50] })
-    const since = () => heldSince(draft, ringFront(draft) as Waiting)
+    const since = () => heldSince(draft, longestUnserved(draft) as Waiting)
     expect(since()).toBe(0)
     draft.heldMs = 5_000
     order(draft, 1)
     expect(since()).toBe(5_000)
     order(draft, 1)
-    expect(ringFront(draft)).toBeNull()
+    expect(longestUnserved(draft)).toBeNull()
     draft.heldMs = 7_000
     come(draft, 'a', 'later', 1)
     expect(since()).toBe(7_000)
@@ -260,11 +333,11 @@ describe('the front of the ring', () => {
   it('has been held since it was last below its quota', () => {
     const draft = backlog({ a: [50, 50] }, { principalQuota: 1 })
     order(draft, 1)
-    expect([draft.ring.size, draft.parked]).toEqual([0, 1])
+    expect([draft.lines.size, draft.parked]).toEqual([0, 1])
     draft.heldMs = 9_000
     leaveFlight(draft, 'a')
-    expect([draft.ring.size, draft.parked]).toEqual([1, 0])
-    expect(heldSince(draft, ringFront(draft) as Waiting)).toBe(9_000)
+    expect([draft.lines.size, draft.parked]).toEqual([1, 0])
+    expect(heldSince(draft, longestUnserved(draft) as Waiting)).toBe(9_000)
   })
 })
 
@@ -275,7 +348,7 @@ describe('a principal', () => {
     const call = nextAuxiliary(draft) as Waiting
     const turn = served(draft, call, true)
     draft.waiting = HashMap.remove(draft.waiting, call.call.id)
-    expect([byTags(draft), [...names(draft.ring)]]).toEqual([
+    expect([byTags(draft), byAge(draft)]).toEqual([
       ['b', 'a'],
       ['b', 'a'],
     ])
@@ -284,12 +357,12 @@ describe('a principal', () => {
     draft.waiting = HashMap.set(draft.waiting, call.call.id, again)
     leaveFlight(draft, 'a')
     returnTurn(draft, again, turn)
-    expect([byTags(draft), [...names(draft.ring)]]).toEqual([
+    expect([byTags(draft), byAge(draft)]).toEqual([
       ['a', 'b'],
       ['a', 'b'],
     ])
     expect(tagOf(draft, 'a')).toBe(0)
-    expect(heldSince(draft, ringFront(draft) as Waiting)).toBe(0)
+    expect(heldSince(draft, longestUnserved(draft) as Waiting)).toBe(0)
     expect(order(draft, 4)).toEqual(['a0', 'b0', 'a1', 'b1'])
   })
 
@@ -331,10 +404,10 @@ describe('a principal', () => {
     expect(lookup(draft.principals, 'a')).toMatchObject({ waiting: 0, inFlight: 1, tag: 60 })
     leaveFlight(draft, 'a')
     leaveBacklog(draft, 'b')
-    expect([...names(draft.ring)]).toEqual(['b'])
+    expect(byAge(draft)).toEqual(['b'])
     leaveBacklog(draft, 'b')
     expect(HashMap.size(draft.principals)).toBe(0)
-    expect(draft.ring.size).toBe(0)
+    expect(draft.lines.size).toBe(0)
   })
 
   it('that runs without a turn of its own is counted in flight', () => {
@@ -343,7 +416,7 @@ describe('a principal', () => {
     enterFlight(draft, 'b')
     expect(lookup(draft.principals, 'a')).toMatchObject({ waiting: 1, inFlight: 1 })
     expect(lookup(draft.principals, 'b')).toMatchObject({ waiting: 0, inFlight: 1 })
-    expect([...names(draft.ring)]).toEqual(['a'])
+    expect(byAge(draft)).toEqual(['a'])
   })
 
   it('whose call left and came again has it stand at its newer place', () => {
