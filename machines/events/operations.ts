@@ -67,9 +67,9 @@ export const recover = (draft: Draft): void => {
   draft.unannounced = []
   const flights = [...HashMap.values(draft.inFlight)].sort((one, other) => one.seq - other.seq)
   for (const flight of flights) {
+    if (flight.stage === 'admitted') giveBack(draft, flight)
     land(draft, flight)
     if (flight.stage === 'admitted' || draft.policy.unknownAfterRestart === 'dispatchAgain') {
-      if (flight.stage === 'admitted') giveBack(draft, flight)
       returnToPlace(draft, flight, 'recovered')
     } else {
       draft.counters.unknownOutcomes += 1
