@@ -108,8 +108,8 @@ const lineOf = (draft: Draft, { queue }: Principal): PriorityClass =>
 interface Change {
   /** Its first call may be another one. */
   readonly first?: boolean
-  /** It was served, and goes behind the others. */
-  readonly served?: boolean
+  /** It was served, and goes behind the others: the class of the call that is its first now, or null. */
+  readonly served?: PriorityClass | null
 }
 
 /** Replaces a principal's books, and has it enter, leave or change lines as they say. */
@@ -118,7 +118,7 @@ const keep = (
   name: string,
   before: Principal,
   after: Principal,
-  { first: isOtherFirst = false, served: wasServed = false }: Change = {},
+  { first: isOtherFirst = false, served }: Change = {},
 ): void => {
   const stood = before.stands
   if (isParked(draft.policy, name, before)) draft.parked -= 1
@@ -133,12 +133,12 @@ const keep = (
     const heldFromMs = Math.max(after.heldFromMs, draft.heldMs)
     return put(draft, name, stand(draft, name, { ...after, tag, heldFromMs }, standBehind(draft, after)))
   }
-  const stands = wasServed
-    ? standBehind(draft, after)
+  const stands = served
+    ? { line: served, place: draft.lines.nextPlace }
     : isOtherFirst
       ? { line: lineOf(draft, after), place: stood.place }
       : stood
-  if (!wasServed && stands.line === stood.line) return put(draft, name, after)
+  if (!served && stands.line === stood.line) return put(draft, name, after)
   draft.lines = leave(draft.lines, name, before.tag, stood)
   put(draft, name, stand(draft, name, after, stands))
 }
@@ -242,8 +242,10 @@ export const served = (draft: Draft, waiting: Waiting, inTurn: boolean): TakenTu
     seqOf,
   )
   const left = before.waiting - 1
+  const next = left === 0 ? null : headOf(draft, rest)
+  if (left > 0 && next === null) broken('I4', `principal ${name} has a backlog without a call`)
   const principal: Principal = {
-    queue: left === 0 ? empty() : (headOf(draft, rest)?.queue ?? rest),
+    queue: next?.queue ?? empty(),
     waiting: left,
     inFlight: before.inFlight + 1,
     stands: before.stands,
@@ -251,7 +253,7 @@ export const served = (draft: Draft, waiting: Waiting, inTurn: boolean): TakenTu
     servedAt: draft.at,
     heldFromMs: draft.heldMs,
   }
-  keep(draft, name, before, principal, { served: true })
+  keep(draft, name, before, principal, { served: next?.head.call.priorityClass ?? null })
   return turn
 }
 

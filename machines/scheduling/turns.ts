@@ -12,10 +12,17 @@ import { lookup, type Principal, type ScopeContext, type Waiting } from '../stat
 import * as lines from '../state/lines.ts'
 import { headOf, isReady } from './fairness.ts'
 
-/** The first call of a principal that stands in a line: it has one. */
-const headIn = (context: ScopeContext, name: string): Waiting => {
-  const found = headOf(context, (lookup(context.principals, name) as Principal).queue)
-  return found?.head ?? broken('I4', `principal ${name} stands in a line without a backlog`)
+/** A principal that stands in a line, and its first call. */
+export interface Front {
+  readonly head: Waiting
+  readonly principal: Principal
+}
+
+const frontOf = (context: ScopeContext, name: string): Front => {
+  const principal = lookup(context.principals, name) as Principal
+  const found = headOf(context, principal.queue)
+  if (found === null) return broken('I4', `principal ${name} stands in a line without a backlog`)
+  return { head: found.head, principal }
 }
 
 /** The call whose turn it is. */
@@ -29,18 +36,18 @@ type IsOut = (priorityClass: PriorityClass) => boolean
 
 const nobodyIsOut: IsOut = () => false
 
-const headBy = (context: ScopeContext, by: 'byTag' | 'byAge', isOut: IsOut): Waiting | null => {
+const frontBy = (context: ScopeContext, by: 'byTag' | 'byAge', isOut: IsOut): Front | null => {
   const found = lines.first(context.lines, by, isOut)
-  return found === undefined ? null : headIn(context, found.name)
+  return found === undefined ? null : frontOf(context, found.name)
 }
 
 /** Looks only: the call whose turn it is, of a class that is not out; null when nobody may take one. O(log n). */
 export const nextAuxiliary = (context: ScopeContext, isOut: IsOut = nobodyIsOut): Waiting | null =>
-  headBy(context, 'byTag', isOut)
+  frontBy(context, 'byTag', isOut)?.head ?? null
 
-/** Looks only: the first call of the principal that was served least recently, among those of classes that are not out. */
-export const longestUnserved = (context: ScopeContext, isOut: IsOut = nobodyIsOut): Waiting | null =>
-  headBy(context, 'byAge', isOut)
+/** Looks only: the principal that was served least recently, among those of classes that are not out. */
+export const longestUnserved = (context: ScopeContext, isOut: IsOut = nobodyIsOut): Front | null =>
+  frontBy(context, 'byAge', isOut)
 
 /** Principals that are looked at for a call that may pass one that does not fit. */
 const passersLookedAt = 32
@@ -48,7 +55,7 @@ const passersLookedAt = 32
 /** The first in the order of turns whose head fits; everybody keeps place and turn. */
 export const nextThatFits = (context: ScopeContext, fits: (waiting: Waiting) => boolean): Waiting | null => {
   for (const name of lines.firstNames(context.lines, 'byTag', passersLookedAt)) {
-    const head = headIn(context, name)
+    const { head } = frontOf(context, name)
     if (fits(head)) return head
   }
   return null
@@ -69,6 +76,6 @@ export const frontCalls = (context: ScopeContext, count: number): ReadonlyArray<
   })
 }
 
-/** Reading of the held clock since which primaries have held `front`, the first call of its principal. */
-export const heldSince = (context: ScopeContext, front: Waiting): number =>
-  Math.max((lookup(context.principals, front.call.principal) as Principal).heldFromMs, front.heldFromMs)
+/** Reading of the held clock since which primaries have held `front`. */
+export const heldSince = ({ head, principal }: Front): number =>
+  Math.max(principal.heldFromMs, head.heldFromMs)
