@@ -35,6 +35,7 @@ export {
   priorityVariable,
 } from './carrier/priority.ts'
 export { currentPriority, delegate, delegated, priorityField, withPriority } from './carrier/with-priority.ts'
+export type { AskedRequest } from './clients/asked-request.ts'
 export { type CallContext, withCall } from './clients/call-context.ts'
 export { type LanedFetchOptions, lanedFetch } from './clients/laned-fetch.ts'
 export {
@@ -62,8 +63,9 @@ export { type MapFunction, type MapOptions, mapConcurrent } from './fan-out/map-
 export {
   Abandoned,
   ActiveTimeout,
-  type AdmissionError,
+  AdmissionError,
   AlreadySettled,
+  AnswerUnread,
   AttemptsExhausted,
   DeadlineExceeded,
   DuplicateCall,
@@ -79,7 +81,7 @@ export {
   Withdrawn,
 } from './host/errors.ts'
 export type { Explanation } from './host/explain.ts'
-export { LaneHost, LaneScope, openHost } from './host/host.ts'
+export { type AdmitOptions, LaneHost, LaneScope, openHost } from './host/host.ts'
 export { type JournalStatus, journalStatus } from './host/journal-status.ts'
 export { type Disposition, Permit, type Settlement } from './host/permit.ts'
 export { ReplayDiverged } from './host/recovery.ts'
@@ -94,7 +96,9 @@ export {
   type RunOptions,
 } from './host/service.ts'
 export type { Alarm, AlarmKind, LaneStatus, ScopeStatus } from './host/status.ts'
+export type { Turn, TurnOptions } from './host/turn.ts'
 export {
+  type Journal,
   JournalCorrupt,
   JournalFailure,
   JournalLocked,

@@ -13,6 +13,7 @@ import { type ScopeKey, scopeName } from './scope-name.ts'
 import type { Observation, ScopeRunner } from './scope-runner.ts'
 import { type HostOptions, openKernel, type RunOptions, readingOf } from './service.ts'
 import type { ScopeStatus } from './status.ts'
+import { beginTurn, type Turn, type TurnOptions } from './turn.ts'
 import { Watch } from './watch.ts'
 
 export interface AdmitOptions {
@@ -120,6 +121,19 @@ export class LaneScope {
 
   endTurn(turnId: string): void {
     this.#runner.tell({ type: 'turn.ended', turnId: idOf('turnId', turnId) })
+  }
+
+  /**
+   * Runs `fn` as a turn, which ends when `fn` does, also where it throws. Calls inside that say
+   * `turn.call(request)` are the turn's own.
+   */
+  async turn<A>(fn: (turn: Turn) => A | PromiseLike<A>, options: TurnOptions = {}): Promise<A> {
+    const turn = beginTurn(this.#runner, options)
+    try {
+      return await fn(turn)
+    } finally {
+      turn.end()
+    }
   }
 
   /** Lets a waiting auxiliary through as if a primary depended on it. */

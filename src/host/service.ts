@@ -3,6 +3,7 @@ import { Cause, Context, Effect, Exit, Fiber, Layer, Queue, type Scope, Stream }
 import {
   type Evidence,
   InvalidInput,
+  type LimitReading,
   type PolicyInput,
   SnapshotUnreadable,
   type Usage,
@@ -23,7 +24,7 @@ import { openWhenFree } from '../journal/patience.ts'
 import { type Applicant, askForPermit } from './admission.ts'
 import type { AdmissionError } from './errors.ts'
 import { type Explanation, explainCall } from './explain.ts'
-import { keepKernel } from './internal.ts'
+import { keepKernel, keepRunner } from './internal.ts'
 import { defaultScopesInMemory, Kernel } from './kernel.ts'
 import type { Permit } from './permit.ts'
 import { ReplayDiverged } from './recovery.ts'
@@ -32,6 +33,7 @@ import { type Reading, Run, type RunFace } from './run.ts'
 import { type ScopeKey, scopeName } from './scope-name.ts'
 import type { Observation, ScopeRunner } from './scope-runner.ts'
 import type { ScopeStatus } from './status.ts'
+import { beginTurn, type Turn, type TurnOptions } from './turn.ts'
 import { watchBuffer } from './watch.ts'
 
 export interface HostOptions {
@@ -84,6 +86,14 @@ export interface EffectScope {
     options?: RunOptions<A>,
   ) => Effect.Effect<A, E | AdmissionError, R>
   readonly status: Effect.Effect<ScopeStatus>
+  /** A turn that lasts until the Scope closes: see `LaneScope.turn`. */
+  readonly turn: (options?: TurnOptions) => Effect.Effect<Turn, never, Scope.Scope>
+  /** Lets a waiting auxiliary through as if a primary depended on it. */
+  readonly promote: (callId: string) => Effect.Effect<void>
+  /** Limits that the provider's headers show: they correct the budget, down and up. */
+  readonly learn: (limits: ReadonlyArray<LimitReading>) => Effect.Effect<void>
+  /** Withdraws a waiting call, or aborts the signal of its permit. */
+  readonly withdraw: (callId: string) => Effect.Effect<void>
 }
 
 /**
@@ -264,14 +274,26 @@ const effectAdmit = (runner: ScopeRunner, request: CallRequest): Effect.Effect<P
     })
   })
 
-export const effectScope = (runner: ScopeRunner): EffectScope => ({
-  name: runner.name,
-  admit: (request) =>
-    Effect.acquireRelease(
-      effectAdmit(runner, request),
-      (permit) => Effect.promise(() => permit[Symbol.asyncDispose]()),
-      { interruptible: true },
-    ),
-  run: (request, use, options) => effectRun(runner, request, use, options),
-  status: Effect.sync(() => runner.status),
-})
+export const effectScope = (runner: ScopeRunner): EffectScope => {
+  const scope: EffectScope = {
+    name: runner.name,
+    admit: (request) =>
+      Effect.acquireRelease(
+        effectAdmit(runner, request),
+        (permit) => Effect.promise(() => permit[Symbol.asyncDispose]()),
+        { interruptible: true },
+      ),
+    run: (request, use, options) => effectRun(runner, request, use, options),
+    status: Effect.sync(() => runner.status),
+    turn: (options) =>
+      Effect.acquireRelease(
+        Effect.sync(() => beginTurn(runner, options)),
+        (turn) => Effect.sync(() => turn.end()),
+      ),
+    promote: (callId) => Effect.sync(() => void runner.tell({ type: 'call.promoted', callId })),
+    learn: (limits) => Effect.sync(() => runner.learn(limits)),
+    withdraw: (callId) => Effect.sync(() => runner.takeAway(callId)),
+  }
+  keepRunner(scope, runner)
+  return scope
+}

@@ -34,7 +34,8 @@ import {
   unclearLength,
   unknownScope,
 } from '../problem/problem.ts'
-import { type Arrival, askedCall, isProblems } from './asking.ts'
+import { type Arrival, askedCall } from './asking.ts'
+import { isProblems } from './call-headers.ts'
 import { type Doorkeeper, isToken } from './doorkeeper.ts'
 import type { EntranceGuard } from './guarded.ts'
 import { isOperator, releaseScope } from './operator.ts'
