@@ -21,6 +21,8 @@ export default defineConfig({
   ssr: { resolve: { conditions: ['source'] } },
   test: {
     environment: 'node',
+    // They import a package that also shows its TypeScript under `source`, which Node does not read there.
+    server: { deps: { inline: ['ai', /@ai-sdk/, 'eventsource-parser'] } },
     testTimeout: 30_000,
     hookTimeout: 60_000,
     projects: [

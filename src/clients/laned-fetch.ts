@@ -6,7 +6,7 @@
  */
 import { type Call, InvalidInput, type PolicyInput } from '../../machines/index.ts'
 import { currentAmbient } from '../carrier/ambient.ts'
-import { longestTimerMs, systemClock } from '../clock.ts'
+import { systemClock } from '../clock.ts'
 import { capacityEvidence, LimitReader } from '../gateway/answers/reading.ts'
 import {
   isProblems,
@@ -27,6 +27,7 @@ import { type CallRequest, callOf } from '../host/request.ts'
 import { type ScopeKey, scopeName } from '../host/scope-name.ts'
 import type { ScopeRunner } from '../host/scope-runner.ts'
 import type { EffectScope } from '../host/service.ts'
+import { checkUnreadTimeout } from '../host/unread-timeout.ts'
 import { type AskedRequest, headersOf, readAsked, withoutOwn } from './asked-request.ts'
 import { currentCall } from './call-context.ts'
 import { type AnswerReading, type BodyEnd, headOf, remade, watched } from './watched-response.ts'
@@ -70,8 +71,6 @@ const providerAt = ({ hostname }: URL): string =>
 /** The most bytes of an unsuccessful answer that are kept, to be read and passed on. */
 const heldBytes = 1024 * 1024
 
-const defaultUnreadTimeoutMs = 60_000
-
 /** The state that all attempts of one call share. */
 interface Course {
   readonly asked: AskedRequest
@@ -98,15 +97,7 @@ export const lanedFetch = (
   options: LanedFetchOptions = {},
 ): typeof fetch => {
   const { call: describe, fetch: send = globalThis.fetch, refusals = 'respond' } = options
-  const { unreadTimeoutMs = defaultUnreadTimeoutMs } = options
-  if (!Number.isInteger(unreadTimeoutMs) || unreadTimeoutMs < 1 || unreadTimeoutMs > longestTimerMs)
-    throw new InvalidInput([
-      {
-        field: 'unreadTimeoutMs',
-        expected: `an integer in [1, ${longestTimerMs}]`,
-        got: String(unreadTimeoutMs),
-      },
-    ])
+  const unreadTimeoutMs = checkUnreadTimeout(options.unreadTimeoutMs)
   const limits = new LimitReader()
   const estimator = makeBytesEstimator()
   return async (input, init) => {

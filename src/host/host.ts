@@ -44,6 +44,14 @@ export class LaneScope {
    * provider refused the call before it began to answer, or when a primary took its place. Pass
    * `permit.signal` on, and turn the SDK's own retries off. Rejects with an `AdmissionError`, with the
    * signal's reason, or with the error of `fn`.
+   *
+   * Where `fn` gives a stream (an async iterable, a ReadableStream, a stream class of `openai`,
+   * `@anthropic-ai/sdk` or `@google/genai`, a result of the AI SDK, or an object with one of these as
+   * `data` or `stream`), the permit is held until the stream's end, its break or its abort, and its
+   * usage is read from it. Anything else that goes on after `fn` has returned, such as a `Response`
+   * or a callback, is not seen. Take the permit yourself there:
+   * `await using permit = await scope.admit(request, { dispatchAtOnce: true })`, and after the end
+   * `permit.settle({ outcome: 'completed', usage })`.
    */
   run<A>(
     request: CallRequest,

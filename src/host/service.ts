@@ -34,6 +34,7 @@ import { type ScopeKey, scopeName } from './scope-name.ts'
 import type { Observation, ScopeRunner } from './scope-runner.ts'
 import type { ScopeStatus } from './status.ts'
 import { beginTurn, type Turn, type TurnOptions } from './turn.ts'
+import { checkUnreadTimeout } from './unread-timeout.ts'
 import { watchBuffer } from './watch.ts'
 
 export interface HostOptions {
@@ -65,10 +66,15 @@ export interface Retention {
 }
 
 export interface RunOptions<A> {
-  /** Reads a result's token usage. Default: the shapes of Anthropic, OpenAI and Gemini answers. */
+  /** Reads a result's token usage, a stream's at its end. Default: the shapes of Anthropic, OpenAI and Gemini answers and chunks. */
   readonly usage?: (result: A) => Usage | null
   /** Reads the evidence about capacity in an error. Default: the errors of the official SDKs. */
   readonly evidence?: (error: unknown) => Evidence | null
+  /**
+   * A stream whose reader does not read on for this long is given up: its reader gets `AnswerUnread`, and
+   * its place is free. Milliseconds, 1 to 2147483647; default 60000.
+   */
+  readonly unreadTimeoutMs?: number
 }
 
 /** One scope, for Effect programs. */
@@ -206,6 +212,9 @@ export const readingOf = <A>(scope: string, options: RunOptions<A> = {}): Readin
   return {
     usage: options.usage ?? ((result) => readUsage(provider, result)),
     evidence: options.evidence ?? ((error) => evidenceOfError(provider, error)),
+    ownUsage: options.usage ?? null,
+    provider,
+    unreadTimeoutMs: checkUnreadTimeout(options.unreadTimeoutMs),
   }
 }
 
