@@ -22,6 +22,7 @@ export {
   type WorstCase,
   worstCaseWaitMs,
 } from '../machines/index.ts'
+export { bound } from './carrier/bound.ts'
 export { type Carried, carry, priorityEnv, withCarried } from './carrier/carry.ts'
 export { type CarrierCounters, carrierCounters } from './carrier/counters.ts'
 export { extract, type HeaderRecord, inject } from './carrier/headers.ts'
@@ -38,6 +39,7 @@ export { currentPriority, delegate, delegated, priorityField, withPriority } fro
 export type { AskedRequest } from './clients/asked-request.ts'
 export { type CallContext, withCall } from './clients/call-context.ts'
 export { type LanedFetchOptions, lanedFetch } from './clients/laned-fetch.ts'
+export { type LanedModelOptions, type LanguageModelLike, lanedModel } from './clients/laned-model.ts'
 export {
   deferring,
   type LanedAdapterOptions,
@@ -95,7 +97,7 @@ export {
   type HostOptions,
   type RunOptions,
 } from './host/service.ts'
-export type { Alarm, AlarmKind, LaneStatus, ScopeStatus } from './host/status.ts'
+export type { Alarm, AlarmKind, LaneStatus, ScopeStatus, TurnStatus } from './host/status.ts'
 export type { Turn, TurnOptions } from './host/turn.ts'
 export {
   type Journal,

@@ -30,6 +30,7 @@ import type { EffectScope } from '../host/service.ts'
 import { checkUnreadTimeout } from '../host/unread-timeout.ts'
 import { type AskedRequest, headersOf, readAsked, withoutOwn } from './asked-request.ts'
 import { currentCall } from './call-context.ts'
+import { ThrownRefusals } from './thrown-refusals.ts'
 import { type AnswerReading, type BodyEnd, headOf, remade, watched } from './watched-response.ts'
 
 export interface LanedFetchOptions {
@@ -48,7 +49,8 @@ export interface LanedFetchOptions {
   readonly fetch?: typeof fetch
   /**
    * The answer for a call that gets no permit. `respond` (default): a problem document that tells SDKs not to
-   * try again; `throw`: the `AdmissionError` itself.
+   * try again; `throw`: the `AdmissionError` itself, which the SDKs show as the `cause` of their own
+   * connection error. A retry by the SDK after it gets the same error and is not submitted again.
    */
   readonly refusals?: 'respond' | 'throw'
   /**
@@ -100,6 +102,7 @@ export const lanedFetch = (
   const unreadTimeoutMs = checkUnreadTimeout(options.unreadTimeoutMs)
   const limits = new LimitReader()
   const estimator = makeBytesEstimator()
+  const thrown = new ThrownRefusals()
   return async (input, init) => {
     const asked = await readAsked(input, init)
     const described = describe?.(asked)
@@ -111,6 +114,8 @@ export const lanedFetch = (
       if (refusals === 'throw') throw new InvalidInput(said)
       return problemAnswer(badRequest(said), {})
     }
+    const retried = said.sdkRetries > 0 ? thrown.of(asked) : null
+    if (retried !== null) throw retried
     const { runner, provider } = runnerFor(lanes, asked, options)
     const maxOutputTokens = asked.body === null ? null : maxOutputIn(asked.body)
     const request = {
@@ -131,7 +136,8 @@ export const lanedFetch = (
     try {
       return await new Promise((resolve, reject) => new LanedRequest(course, resolve, reject).start())
     } catch (error) {
-      if (refusals === 'throw' || !(error instanceof AdmissionError) || signal?.aborted) throw error
+      if (!(error instanceof AdmissionError) || signal?.aborted) throw error
+      if (refusals === 'throw') throw thrown.keep(asked, error)
       return problemAnswer(admissionProblem(error, 0), { 'x-rightofway-call-id': error.callId })
     }
   }

@@ -12,7 +12,12 @@ interface About {
 }
 
 /** What every error of a call that got no permit, or lost it, is made from. */
-abstract class Refusal extends Data.Error<About> {}
+abstract class Refusal extends Data.Error<About> {
+  /** Without the kind's name: an SDK that finds "timeout" in an error takes it for its own, and drops it. */
+  override toString(): string {
+    return `AdmissionError: ${this.message}`
+  }
+}
 
 /** A kind of refusal, told apart by `_tag` as Effect's own tagged errors are. */
 const refusal = <Tag extends string>(tag: Tag) => {

@@ -62,13 +62,19 @@ export class LaneScope {
       const ambient = currentAmbient()
       const call = callOf(request, this.name, ambient, this.#runner.clock)
       const { id: callId, priorityClass } = call
-      const permitted = insidePermit(ambient, { scope: this.name, callId, priorityClass })
       const face: RunFace<A> = {
-        begin: (permit, ended) =>
-          void withAmbient(permitted, async () => fn(permit)).then(
-            (value) => ended({ value }),
-            (error: unknown) => ended({ error, interrupted: false }),
-          ),
+        begin: (permit, ended) => {
+          const attempt = { isOver: false }
+          const permitted = insidePermit(ambient, { scope: this.name, callId, priorityClass }, attempt)
+          withAmbient(permitted, async () => fn(permit))
+            .finally(() => {
+              attempt.isOver = true
+            })
+            .then(
+              (value) => ended({ value }),
+              (error: unknown) => ended({ error, interrupted: false }),
+            )
+        },
         succeeded: resolve,
         failed: reject,
         refused: reject,

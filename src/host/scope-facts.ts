@@ -10,7 +10,7 @@ import { capacityOf } from '../../machines/limits/capacity.ts'
 import { nextPrimary, primaryWanted } from '../../machines/scheduling/admission.ts'
 import { fitOf } from '../../machines/scheduling/fit-prediction.ts'
 import { longestInFlight, oldestWaiting } from '../../machines/scheduling/timeouts.ts'
-import { type LaneFacts, type ScopeFacts, type ScopeStatus, statusAt } from './status.ts'
+import { type LaneFacts, type ScopeFacts, type ScopeStatus, shownTurns, statusAt } from './status.ts'
 
 const laneFacts = (context: ScopeContext, lane: Lane, waiting: number, inFlight: number): LaneFacts => ({
   waiting,
@@ -23,6 +23,12 @@ const gateOf = (context: ScopeContext): ScopeFacts['auxiliaryGate'] => {
   if (context.state === 'auxiliaryDraining') return 'metered'
   return primaryWanted(context) ? 'closed' : 'open'
 }
+
+const oldestTurns = ({ turns }: ScopeContext): ScopeFacts['turns'] =>
+  [...turns]
+    .map(([turnId, { beganAt }]) => ({ turnId, beganAtMs: beganAt }))
+    .sort((one, other) => one.beganAtMs - other.beganAtMs)
+    .slice(0, shownTurns)
 
 /** The facts of a scope. Costs the same however many calls wait. */
 /** The longest wait that the provider stated for calls of some size, where none holds the whole scope. */
@@ -42,6 +48,7 @@ export const scopeFacts = (context: ScopeContext): ScopeFacts => {
     auxiliaryGate: gateOf(context),
     primary: laneFacts(context, 'primary', counts.primaryWaiting, counts.primaryInFlight),
     auxiliary: laneFacts(context, 'auxiliary', counts.auxiliaryWaiting, counts.auxiliaryInFlight),
+    turns: oldestTurns(context),
     capacity: capacityOf(context),
     placesTaken: counts.places,
     wait: context.wait ?? statedWait(context),

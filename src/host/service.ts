@@ -230,7 +230,6 @@ const effectRun = <A, E, R>(
       const ambient = currentAmbient()
       const call = callOf(request, runner.name, ambient, runner.clock)
       const { id: callId, priorityClass } = call
-      const permitted = insidePermit(ambient, { scope: runner.name, callId, priorityClass })
       let fiber: Fiber.Fiber<A, E> | null = null
       let own: Exit.Exit<A, E> | null = null
       // Waits for an interrupted attempt to end: its finalizers belong to the call.
@@ -239,12 +238,15 @@ const effectRun = <A, E, R>(
       )
       const face: RunFace<A> = {
         begin: (permit, done) => {
+          const state = { isOver: false }
+          const permitted = insidePermit(ambient, { scope: runner.name, callId, priorityClass }, state)
           fiber = withAmbient(permitted, () => Effect.runForkWith(context)(Effect.suspend(() => use(permit))))
           const attempt = fiber
           // An Effect is interrupted; it does not listen to a signal.
           permit.signal.addEventListener('abort', () => attempt.interruptUnsafe(), { once: true })
           attempt.addObserver((exit) => {
             own = exit
+            state.isOver = true
             if (Exit.isSuccess(exit)) done({ value: exit.value })
             else done({ error: Cause.squash(exit.cause), interrupted: Cause.hasInterrupts(exit.cause) })
           })

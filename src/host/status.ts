@@ -29,6 +29,8 @@ export interface ScopeFacts {
   readonly auxiliaryGate: 'open' | 'closed' | 'metered'
   readonly primary: LaneFacts
   readonly auxiliary: LaneFacts
+  /** The oldest turns that have begun and not ended, at most `shownTurns`. */
+  readonly turns: ReadonlyArray<{ readonly turnId: string; readonly beganAtMs: number }>
   readonly capacity: number
   readonly placesTaken: number
   /** The last wait, also after it has passed. */
@@ -47,6 +49,15 @@ export interface ScopeFacts {
   readonly refusalsByKind: ScopeContext['refusalsByKind']
   readonly counters: ScopeContext['counters']
 }
+
+export interface TurnStatus {
+  readonly turnId: string
+  /** Time since it began, milliseconds. */
+  readonly ageMs: number
+}
+
+/** Turns that a status shows at most. */
+export const shownTurns = 16
 
 export interface LaneStatus {
   readonly waiting: number
@@ -83,6 +94,8 @@ export interface ScopeStatus {
   readonly auxiliaryGate: 'open' | 'closed' | 'metered'
   readonly primary: LaneStatus
   readonly auxiliary: LaneStatus
+  /** The oldest turns that have begun and not ended, at most 16: one that was forgotten holds background work up until `turnTimeoutMs`. */
+  readonly turns: ReadonlyArray<TurnStatus>
   /** Calls that may be in flight now. */
   readonly capacity: number
   /** The places of `capacity` that are taken. A nested call borrows its parent's place and takes none. */
@@ -163,6 +176,7 @@ export const statusAt = (facts: ScopeFacts, atMs: number): ScopeStatus => {
     auxiliaryGate: facts.auxiliaryGate,
     primary,
     auxiliary,
+    turns: facts.turns.map(({ turnId, beganAtMs }) => ({ turnId, ageMs: nowMs - beganAtMs })),
     capacity: facts.capacity,
     placesTaken: facts.placesTaken,
     wait: facts.wait === null || facts.wait.untilMs <= nowMs ? null : facts.wait,

@@ -1,5 +1,6 @@
 /** A turn of an agent, from its first primary to its end, whatever happens between. */
 import { randomUUID } from 'node:crypto'
+import { InvalidInput } from '../../machines/index.ts'
 import type { CallRequest } from './request.ts'
 import type { ScopeRunner } from './scope-runner.ts'
 
@@ -24,6 +25,9 @@ export const beginTurn = (
   runner: ScopeRunner,
   { id = randomUUID(), betweenRounds = 'hold' }: TurnOptions = {},
 ): Turn => {
+  if (id.length < 1 || id.length > 256) {
+    throw new InvalidInput([{ field: 'id', expected: '1 to 256 characters', got: `${id.length} characters` }])
+  }
   runner.tell({ type: 'turn.began', turnId: id, betweenRounds })
   let isOpen = true
   return {
