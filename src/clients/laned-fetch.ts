@@ -114,7 +114,7 @@ export const lanedFetch = (
       if (refusals === 'throw') throw new InvalidInput(said)
       return problemAnswer(badRequest(said), {})
     }
-    const retried = said.sdkRetries > 0 ? thrown.of(asked) : null
+    const retried = thrown.of(asked, said.sdkRetries)
     if (retried !== null) throw retried
     const { runner, provider } = runnerFor(lanes, asked, options)
     const maxOutputTokens = asked.body === null ? null : maxOutputIn(asked.body)

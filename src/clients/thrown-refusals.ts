@@ -19,6 +19,8 @@ export class ThrownRefusals {
 
   /** Keeps it for the SDK's retries, and answers it. */
   keep(asked: AskedRequest, error: AdmissionError): AdmissionError {
+    // Without a body to look at, one request cannot be told from another.
+    if (asked.body === null) return error
     const key = keyOf(asked)
     this.#kept.delete(key)
     this.#kept.set(key, error)
@@ -27,8 +29,15 @@ export class ThrownRefusals {
     return error
   }
 
-  /** What the same request was refused with; null when it was not, or too long ago. */
-  of(asked: AskedRequest): AdmissionError | null {
-    return this.#kept.get(keyOf(asked)) ?? null
+  /**
+   * What the request was refused with that this one is the SDK's retry of; null when there is none.
+   * A first try is a new call, and nothing that was said of an older one counts for its retries.
+   */
+  of(asked: AskedRequest, sdkRetries: number): AdmissionError | null {
+    if (this.#kept.size === 0) return null
+    const key = keyOf(asked)
+    if (sdkRetries > 0) return this.#kept.get(key) ?? null
+    this.#kept.delete(key)
+    return null
   }
 }

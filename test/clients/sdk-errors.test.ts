@@ -132,6 +132,25 @@ describe('refusals of the lanes in openai and @anthropic-ai/sdk', () => {
   )
 })
 
+it('a retry after a broken connection is not taken for the retry of an older refusal', async () => {
+  const scope = await opened({ ...brisk, auxiliaryPendingTimeoutMs: 20 })
+  let sent = 0
+  const send = async () => {
+    sent += 1
+    if (sent === 1) throw new TypeError('fetch failed')
+    return Response.json({ choices: [] })
+  }
+  const fetch = lanedFetch(scope, { refusals: 'throw', fetch: send as typeof globalThis.fetch })
+  const openai = new OpenAI({ fetch, maxRetries: 1, apiKey: 'k', baseURL: 'http://127.0.0.1:1/v1' })
+  const ask = () => withCall({ lane: 'auxiliary' }, () => openai.chat.completions.create(chat))
+  const { cause } = await scope.turn(() => failureOf(ask()))
+  expect(cause).toMatchObject({ _tag: 'PendingTimeout' })
+  expect((await withCall({ lane: 'primary' }, () => openai.chat.completions.create(chat))).choices).toEqual(
+    [],
+  )
+  expect(sent).toBe(2)
+})
+
 const rateLimited = (): APICallError =>
   new APICallError({
     message: 'slow down',
