@@ -107,7 +107,7 @@ export const streamToStately = (host: LaneHost, to: string | StatelyInspector): 
   const kernel = kernelOf(host)
   const known = new Set<string>()
   const introduce = (scope: string) => {
-    const actor = kernel.runners.get(scope)?.actor
+    const actor = kernel.runners.get(scope)?.record.actor
     if (actor === undefined) return undefined
     if (!known.has(scope)) {
       known.add(scope)

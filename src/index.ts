@@ -89,7 +89,7 @@ export { type Disposition, Permit, type Settlement } from './host/permit.ts'
 export { ReplayDiverged } from './host/recovery.ts'
 export type { CallRequest } from './host/request.ts'
 export { fingerprint, type ScopeKey, scopeName } from './host/scope-name.ts'
-export type { Observation } from './host/scope-runner.ts'
+export type { Observation } from './host/scope-record.ts'
 export {
   type EffectScope,
   Host,
