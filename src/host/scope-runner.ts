@@ -196,15 +196,12 @@ export class ScopeRunner implements PermitOwner {
 
   dispatched(callId: string): Promise<void> {
     if (this.failure === null && this.#flight(callId)?.stage !== 'admitted') return Promise.resolve()
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
     const position = this.tell({ type: 'call.dispatched', callId })
-    if (position === null) reject(this.stopped(callId))
-    else {
-      this.#ports.outbox.after(position, resolve, (failure) =>
-        reject(scopeFailed(this.name, callId, failure)),
-      )
-    }
-    return promise
+    if (position === null) return Promise.reject(this.stopped(callId))
+    return new Promise((resolve, reject) => {
+      const failed = (failure: unknown) => reject(scopeFailed(this.name, callId, failure))
+      this.#ports.outbox.after(position, resolve, failed)
+    })
   }
 
   accepted(callId: string): void {
