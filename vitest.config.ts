@@ -17,12 +17,9 @@ const long = ['test/**/*.long.test.ts']
 const alone = ['test/browser/**/*.test.ts', 'test/bench/**/*.test.ts']
 
 export default defineConfig({
-  resolve: { conditions: ['source'] },
-  ssr: { resolve: { conditions: ['source'] } },
+  resolve: { tsconfigPaths: true },
   test: {
     environment: 'node',
-    // They import a package that also shows its TypeScript under `source`, which Node does not read there.
-    server: { deps: { inline: ['ai', /@ai-sdk/, 'eventsource-parser'] } },
     testTimeout: 30_000,
     hookTimeout: 60_000,
     projects: [
