@@ -2,7 +2,13 @@
  * The facts behind a status: the shown part of a scope's context, with instants where the status has ages.
  */
 
-import type { Lane, ScopeContext } from '../../machines/index.ts'
+import {
+  type Lane,
+  type Policy,
+  parsePolicy,
+  policyDifferences,
+  type ScopeContext,
+} from '../../machines/index.ts'
 import { longestStatedWait } from '../../machines/limits/belief/belief.ts'
 import { minuteMs } from '../../machines/limits/belief/charges.ts'
 import { believedLimits, bindingCeiling } from '../../machines/limits/belief/projection.ts'
@@ -30,13 +36,24 @@ const oldestTurns = ({ turns }: ScopeContext): ScopeFacts['turns'] =>
     .sort((one, other) => one.beganAtMs - other.beganAtMs)
     .slice(0, shownTurns)
 
-/** The facts of a scope. Costs the same however many calls wait. */
+/** A policy is replaced as a whole, so its differences are found once. */
+const differences = new WeakMap<Policy, Partial<Policy>>()
+
+const differencesOf = (policy: Policy): Partial<Policy> => {
+  const known = differences.get(policy)
+  if (known !== undefined) return known
+  const found = policyDifferences(policy, parsePolicy())
+  differences.set(policy, found)
+  return found
+}
+
 /** The longest wait that the provider stated for calls of some size, where none holds the whole scope. */
 const statedWait = ({ belief, at }: ScopeContext): ScopeContext['wait'] => {
   const wait = longestStatedWait(belief, at)
   return wait === null ? null : { untilMs: wait.untilMs, kind: 'stated-wait', probeId: null }
 }
 
+/** The facts of a scope. Costs the same however many calls wait. */
 export const scopeFacts = (context: ScopeContext): ScopeFacts => {
   const { counts, belief, budget, at } = context
   const limits = believedLimits(belief, at)
@@ -51,6 +68,7 @@ export const scopeFacts = (context: ScopeContext): ScopeFacts => {
     turns: oldestTurns(context),
     capacity: capacityOf(context),
     placesTaken: counts.places,
+    policy: differencesOf(context.policy),
     wait: context.wait ?? statedWait(context),
     lastMinute: belief.charges.filter(({ atMs }) => atMs > at - minuteMs),
     inputTokenLimit: budget.inputTokensPerMinute?.limit ?? null,

@@ -6,6 +6,7 @@
 import type { Refusal } from '../../machines/limits/belief/belief.ts'
 import { type Charges, sentInMinute } from '../../machines/limits/belief/charges.ts'
 import type { BelievedLimit, Interval } from '../../machines/limits/belief/projection.ts'
+import type { Policy } from '../../machines/model/policy.ts'
 import type { Fit } from '../../machines/scheduling/fit-prediction.ts'
 import type { ScopeContext } from '../../machines/state/context.ts'
 
@@ -33,6 +34,8 @@ export interface ScopeFacts {
   readonly turns: ReadonlyArray<{ readonly turnId: string; readonly beganAtMs: number }>
   readonly capacity: number
   readonly placesTaken: number
+  /** The values of the policy in force that differ from `parsePolicy()`, by field. */
+  readonly policy: Partial<Policy>
   /** The last wait, also after it has passed. */
   readonly wait: ScopeContext['wait']
   /** Input tokens dispatched in the minute before `at`. */
@@ -100,6 +103,8 @@ export interface ScopeStatus {
   readonly capacity: number
   /** The places of `capacity` that are taken. A nested call borrows its parent's place and takes none. */
   readonly placesTaken: number
+  /** The values of the policy in force that differ from `parsePolicy()`, by field. */
+  readonly policy: Partial<Policy>
   /** The wait that the provider asked for, and its kind; null when there is none or when it has passed. */
   readonly wait: ScopeContext['wait']
   /** Input tokens dispatched in the last minute. */
@@ -179,6 +184,7 @@ export const statusAt = (facts: ScopeFacts, atMs: number): ScopeStatus => {
     turns: facts.turns.map(({ turnId, beganAtMs }) => ({ turnId, ageMs: nowMs - beganAtMs })),
     capacity: facts.capacity,
     placesTaken: facts.placesTaken,
+    policy: facts.policy,
     wait: facts.wait === null || facts.wait.untilMs <= nowMs ? null : facts.wait,
     recentInputTokens: sentInMinute(facts.lastMinute, nowMs),
     inputTokenLimit: facts.inputTokenLimit,
