@@ -18,6 +18,7 @@ import { AppSocket } from './socket.ts'
 import { hostSource, type InspectorSource, journalSource } from './source.ts'
 import { sseText, Viewers } from './viewers.ts'
 
+export { compactInspection, scopeSummary } from './compact.ts'
 export { hostSource, type InspectorSource, journalSource } from './source.ts'
 export { type StatelyStream, streamToStately } from './stately.ts'
 

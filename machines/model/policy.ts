@@ -1,7 +1,16 @@
 import { Schema } from 'effect'
 import { maxTokens } from './call.ts'
 import { type Charges, ChargesSchema, defaultCharges } from './charges.ts'
-import { decodeOrThrow, finite, InvalidInput, integer, maxSafe, type Problem, text } from './invalid.ts'
+import {
+  decodeOrThrow,
+  finite,
+  InvalidInput,
+  integer,
+  maxSafe,
+  type Problem,
+  shown,
+  text,
+} from './invalid.ts'
 
 const day = 24 * 60 * 60_000
 const durationMs = integer(0, 30 * day)
@@ -142,6 +151,8 @@ const PolicySchema = Schema.Struct({
 /** Every setting of one scope. Durations in milliseconds. */
 export type Policy = typeof PolicySchema.Type
 export type PolicyInput = Partial<Omit<Policy, 'limits' | 'charges' | 'qos'>> & {
+  /** The preset that gives the fields that are left out. Default: that of the function that takes the policy. */
+  readonly preset?: PresetName
   readonly limits?: Partial<Limits>
   /** A field that is left out is as in `defaultCharges`. */
   readonly charges?: Partial<Charges>
@@ -231,9 +242,39 @@ export const poolPolicy: Policy = {
   lingerMs: 0,
 }
 
-/** Fills in defaults and checks the whole. Throws `InvalidInput` with field, range and value. */
-export const parsePolicy = (input: PolicyInput = {}, base: Policy = defaultPolicy): Policy =>
-  completed('policy', input, base)
+/** The presets by name. `contract` follows the contract's letter, `pool` is for workers without a provider. */
+export const policyPresets = {
+  contract: defaultPolicy,
+  adaptive: adaptivePolicy,
+  pool: poolPolicy,
+} as const
+
+export type PresetName = keyof typeof policyPresets
+
+const presetNamed = (name: unknown): Policy => {
+  if (typeof name === 'string' && Object.hasOwn(policyPresets, name)) return policyPresets[name as PresetName]
+  const expected = `one of ${Object.keys(policyPresets).join(', ')}`
+  throw new InvalidInput([{ field: 'policy.preset', expected, got: shown(name) }])
+}
+
+/**
+ * Fills in the fields that are left out, from the preset that `input` names or else from `base`, and checks the
+ * whole. Throws `InvalidInput` with field, range and value.
+ */
+export const parsePolicy = (input: PolicyInput = {}, base: Policy = defaultPolicy): Policy => {
+  if (typeof input !== 'object' || input === null || input.preset === undefined)
+    return completed('policy', input, base)
+  const { preset, ...fields } = input
+  return completed('policy', fields, presetNamed(preset))
+}
+
+/** The fields of `policy` that differ from `base`, so that `parsePolicy(differences, base)` is `policy` again. */
+export const policyDifferences = (policy: Policy, base: Policy = defaultPolicy): Partial<Policy> =>
+  Object.fromEntries(
+    Object.entries(policy).filter(
+      ([field, value]) => JSON.stringify(value) !== JSON.stringify(base[field as keyof Policy]),
+    ),
+  )
 
 /**
  * The values of fields whose default has changed: they keep the behaviour of scopes from before the field
