@@ -13,16 +13,15 @@ import { type AnswerTags, ClientAnswer } from '../passage/answer.ts'
 import type { Exchange, TransportFailure } from '../passage/transport.ts'
 import {
   admissionProblem,
-  closing,
   codeOf,
-  fault,
   longWait,
-  type Problem,
   type Standing,
   unreachable,
   waitFields,
   whereItStood,
-} from '../problem/problem.ts'
+} from '../problem/call-problems.ts'
+import { closing, fault } from '../problem/gateway-problems.ts'
+import type { Problem } from '../problem/problem.ts'
 import type { AskedCall } from './asked-call.ts'
 import { Attempt, type AttemptEvents, type ProviderRefusal } from './attempt.ts'
 import type { CallPorts } from './call-ports.ts'

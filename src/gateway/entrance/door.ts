@@ -16,24 +16,19 @@ import type { ScopeFinder } from '../identity/scopes.ts'
 import { type HeldBody, HeldBytes, mayHoldJson, readBody } from '../passage/body.ts'
 import { forward, type PassagePorts } from '../passage/forward.ts'
 import type { Transport } from '../passage/transport.ts'
+import { closing, full, journalFailed, tooManyScopes } from '../problem/gateway-problems.ts'
+import { badRequest, type Problem, sendProblem } from '../problem/problem.ts'
 import {
-  badRequest,
   badTarget,
-  closing,
   encodedBody,
-  full,
-  journalFailed,
   noTrace,
   notFound,
   notOperator,
-  type Problem,
-  sendProblem,
   tooLarge,
-  tooManyScopes,
   twoHosts,
   unclearLength,
   unknownScope,
-} from '../problem/problem.ts'
+} from '../problem/request-problems.ts'
 import { type Arrival, askedCall, isProblems } from './asking.ts'
 import { type Doorkeeper, isToken } from './doorkeeper.ts'
 import type { EntranceGuard } from './guarded.ts'
