@@ -92,6 +92,7 @@ export interface SettingOptions {
   readonly scopesLimit?: number
   readonly writeStallMs?: number
   readonly interimAnswersMs?: number
+  readonly keepAlive?: 'informational' | 'comments'
   readonly transport?: Transport
 }
 
@@ -110,6 +111,7 @@ export const startSetting = async (options: SettingOptions = {}): Promise<Settin
       : { heldBodiesLimitBytes: options.heldBodiesLimitBytes }),
     ...(options.writeStallMs === undefined ? {} : { writeStallMs: options.writeStallMs }),
     ...(options.interimAnswersMs === undefined ? {} : { interimAnswersMs: options.interimAnswersMs }),
+    ...(options.keepAlive === undefined ? {} : { keepAlive: options.keepAlive }),
     ...(options.scopesLimit === undefined ? {} : { scopesLimit: options.scopesLimit }),
     ...(upstream === undefined
       ? {}

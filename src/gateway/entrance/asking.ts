@@ -8,6 +8,7 @@ import { kernelOf } from '../../host/internal.ts'
 import { callOf } from '../../host/request.ts'
 import type { AskedCall } from '../calls/asked-call.ts'
 import { withPriorityMember } from '../calls/body-priority.ts'
+import { asksForEvents } from '../calls/event-calls.ts'
 import { pathAndQuery, type Route } from '../config/upstreams.ts'
 import { keyOf } from '../identity/credential.ts'
 import type { TokenEstimator } from '../identity/estimator.ts'
@@ -88,6 +89,7 @@ export const askedCall = (
     estimatedTokens,
     statedId: said.id,
     sdkRetries: said.sdkRetries,
+    asksForEvents: asksForEvents({ wire: upstream.wire, path: route.path, query }, body),
     warning: said.unknownPriority ? unknownPriority : null,
   }
 }

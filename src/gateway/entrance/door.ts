@@ -8,6 +8,8 @@ import { ProxiedCall } from '../calls/call.ts'
 import type { CallPorts } from '../calls/call-ports.ts'
 import { KeptPlaces } from '../calls/kept-places.ts'
 import { WaitAnswers } from '../calls/patience.ts'
+import { StatedWaits } from '../calls/stated-waits.ts'
+import type { KeepAlive } from '../config/config.ts'
 import type { Counters } from '../config/counters.ts'
 import type { Router, Upstream } from '../config/upstreams.ts'
 import type { EstimateReading, TokenEstimator } from '../identity/estimator.ts'
@@ -54,10 +56,8 @@ export interface DoorPorts {
   readonly writeStallMs: number
   /** 0 for none. */
   readonly interimAnswersMs: number
+  readonly keepAlive: KeepAlive
 }
-
-/** How often waiting calls are looked after where they hear nothing, milliseconds. */
-const defaultTickMs = 15_000
 
 export class Door {
   readonly #ports: DoorPorts
@@ -85,8 +85,9 @@ export class Door {
       places: this.#places,
       waitAnswers: new WaitAnswers(),
       writeStallMs: ports.writeStallMs,
-      tickMs: ports.interimAnswersMs === 0 ? defaultTickMs : ports.interimAnswersMs,
-      sendsInterim: ports.interimAnswersMs > 0,
+      keepAliveMs: ports.interimAnswersMs,
+      keepAlive: ports.keepAlive,
+      statedWaits: new StatedWaits(),
     }
     scopes.whenForgotten((scope) => {
       this.#callPorts.limits.forget(scope)

@@ -35,7 +35,7 @@ export const forward = (
   const passage = new Passage(upstream.name, request, response, body)
   const stall = new WriteStall(response, ports.clock, ports.writeStallMs, () => {
     ports.counters.stalledClients += 1
-    exchange.abort(new Error('the client stopped reading'))
+    exchange.abort()
     response.destroy()
   })
   passage.stall = stall
@@ -55,7 +55,7 @@ export const forward = (
   )
   response.on('drain', () => exchange.resume())
   response.once('close', () => {
-    if (!response.writableFinished) exchange.abort(new Error('the client went away'))
+    if (!response.writableFinished) exchange.abort()
   })
 }
 

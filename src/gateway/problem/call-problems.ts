@@ -12,6 +12,16 @@ export const unreachable = (upstream: string, what: string): Problem => ({
   retryable: true,
 })
 
+/** The head of an event stream was sent with comments, and what the provider answers is none. */
+export const notAStream = (upstream: string): Problem => ({
+  name: 'no-event-stream',
+  status: 502,
+  title: 'The upstream did not answer with an event stream',
+  detail: `upstream ${upstream} answered otherwise than by a plain event stream, which is what keepAlive = comments promised to the client`,
+  retryAfterS: null,
+  retryable: false,
+})
+
 /** Where a call stood when its time was over. */
 export type Standing = 'never-sent' | 'refused' | 'cut'
 
