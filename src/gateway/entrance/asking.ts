@@ -41,14 +41,19 @@ export const isProblems = <A>(value: A | ReadonlyArray<FieldProblem>): value is 
 
 const unknownPriority = 'x-resource-priority names no known class; the call counts as untagged'
 
+/** A body as it came, and without its encoding. */
+export interface AskedBody {
+  readonly held: HeldBody
+  readonly plain: Buffer
+}
+
 /** The call that a request asks for; what is wrong with it; or that no scope can be had for it. */
 export const askedCall = (
   { scopes, estimator, host }: AskingPorts,
   { route, request, holder }: Arrival,
-  held: HeldBody,
+  { held, plain }: AskedBody,
   model: string,
 ): AskedCall | ReadonlyArray<FieldProblem> | 'too-many' => {
-  const body = held.buffer
   const { upstream, origin, query } = route
   const stated = readCallHeaders(request.headers)
   if (isProblems(stated)) return stated
@@ -56,15 +61,17 @@ export const askedCall = (
   if (isProblems(said)) return said
   const runner = scopes.find(upstream, keyOf(request.headers, query ?? ''), model)
   if (runner === 'too-many' || isProblems(runner)) return runner
-  const estimatedTokens = estimator.estimate(body, model, runner.name)
+  const estimatedTokens = estimator.estimate(plain, model, runner.name)
   const call = callFrom(
     said,
     runner.name,
-    { estimatedTokens, maxOutputTokens: maxOutputIn(body) },
+    { estimatedTokens, maxOutputTokens: maxOutputIn(plain) },
     kernelOf(host).clock.now(),
   )
-  // Told only where it is honoured, and only what the client said.
-  const isRanked = upstream.honoursPriority && upstream.wire === 'openai' && said.priorityClass !== null
+  const body = held.buffer
+  // Told only where it is honoured, only what the client said, and only in a body that can be changed.
+  const isRanked =
+    body === plain && upstream.honoursPriority && upstream.wire === 'openai' && said.priorityClass !== null
   const sent = isRanked ? withPriorityMember(body, priorityRanks[call.priorityClass]) : body
   const headers = requestFields(request.rawHeaders, {
     honoursPriority: upstream.honoursPriority,
@@ -85,11 +92,11 @@ export const askedCall = (
     // The emulator's log judges by it whether a call was dispatched twice.
     idField: upstream.name.startsWith('emulator/') ? 'x-emulator-call-id' : null,
     held,
-    bodyBytes: body.byteLength,
+    bodyBytes: plain.byteLength,
     estimatedTokens,
     statedId: said.id,
     sdkRetries: said.sdkRetries,
-    asksForEvents: asksForEvents({ wire: upstream.wire, path: route.path, query }, body),
+    asksForEvents: asksForEvents({ wire: upstream.wire, path: route.path, query }, plain),
     warning: said.unknownPriority ? unknownPriority : null,
   }
 }

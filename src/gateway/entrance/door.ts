@@ -16,19 +16,23 @@ import type { EstimateReading, TokenEstimator } from '../identity/estimator.ts'
 import { modelOf, textMember } from '../identity/model-of.ts'
 import type { ScopeFinder } from '../identity/scopes.ts'
 import { type HeldBody, HeldBytes, mayHoldJson, readBody } from '../passage/body.ts'
+import { type Coding, codingsIn, knownCodings } from '../passage/codings.ts'
+import { decodeBody } from '../passage/decoded-body.ts'
 import { forward, type PassagePorts } from '../passage/forward.ts'
 import type { Transport } from '../passage/transport.ts'
 import { closing, full, journalFailed, tooManyScopes } from '../problem/gateway-problems.ts'
 import { badRequest, type Problem, sendProblem } from '../problem/problem.ts'
 import {
   badTarget,
-  encodedBody,
+  damagedBody,
   noTrace,
   notFound,
   notOperator,
   tooLarge,
   twoHosts,
   unclearLength,
+  unfoldsTooFar,
+  unknownCoding,
   unknownScope,
 } from '../problem/request-problems.ts'
 import { type Arrival, askedCall, isProblems } from './asking.ts'
@@ -58,6 +62,9 @@ export interface DoorPorts {
   readonly interimAnswersMs: number
   readonly keepAlive: KeepAlive
 }
+
+/** What a refused coding is answered with (RFC 9110 section 15.5.16). */
+const acceptedCodings = { 'accept-encoding': knownCodings.join(', ') }
 
 export class Door {
   readonly #ports: DoorPorts
@@ -151,14 +158,15 @@ export class Door {
       this.#ports.counters.forwarded += 1
       return forward(this.#passage, route, request, response, null)
     }
-    const encoding = request.headers['content-encoding'] ?? 'identity'
-    if (encoding !== 'identity') return this.#refuse(request, response, encodedBody(encoding))
+    const encoding = request.headers['content-encoding'] ?? ''
+    const codings = codingsIn(encoding)
+    if (codings === null) return this.#refuse(request, response, unknownCoding(encoding), acceptedCodings)
     const { bodyLimitBytes } = this.#ports
     readBody(request, bodyLimitBytes, this.#held, (body) =>
       this.#guarded(response, () => {
         if (body === 'too-large') this.#refuse(request, response, tooLarge(bodyLimitBytes))
         else if (body === 'no-room') this.#full(response)
-        else this.#admit({ route, request, response, holder }, body)
+        else this.#decode({ route, request, response, holder }, body, codings)
       }),
     )
   }
@@ -203,18 +211,38 @@ export class Door {
     sendProblem(response, full(this.#held.limit))
   }
 
-  #admit(arrival: Arrival, body: HeldBody): void {
-    const { route, request, response } = arrival
+  /** An encoded body is looked into by a decoded copy, and passed on as it came. */
+  #decode(arrival: Arrival, body: HeldBody, codings: ReadonlyArray<Coding>): void {
+    const { request, response } = arrival
     // Whatever becomes of it, the body is not kept beyond its exchange.
     response.once('close', () => body.release())
     if (response.destroyed) return body.release()
+    if (codings.length === 0 || body.buffer.length === 0) return this.#admit(arrival, body, body.buffer)
+    const bounds = { limitBytes: this.#ports.bodyLimitBytes, held: this.#held }
+    decodeBody(body.buffer, codings, bounds, (decoded) =>
+      this.#guarded(response, () => {
+        if (typeof decoded !== 'string') {
+          if (!response.destroyed) this.#admit(arrival, body, decoded.buffer)
+          return decoded.release()
+        }
+        body.release()
+        if (decoded === 'no-room') this.#full(response)
+        else if (decoded === 'too-large') this.#refuse(request, response, unfoldsTooFar(bounds.limitBytes))
+        else this.#refuse(request, response, damagedBody(request.headers['content-encoding'] ?? ''))
+      }),
+    )
+  }
+
+  /** `plain` is the body without its encoding. */
+  #admit(arrival: Arrival, body: HeldBody, plain: Buffer): void {
+    const { route, request, response } = arrival
     const { counters, scopesLimit } = this.#ports
-    const model = modelOf(route.path, body.buffer)
+    const model = modelOf(route.path, plain)
     if (model === null) {
       counters.forwarded += 1
       return forward(this.#passage, route, request, response, body)
     }
-    const asked = askedCall(this.#ports, arrival, body, model)
+    const asked = askedCall(this.#ports, arrival, { held: body, plain }, model)
     if (isProblems(asked)) return this.#refuse(request, response, badRequest(asked))
     if (asked === 'too-many') {
       counters.full += 1
@@ -236,11 +264,16 @@ export class Door {
     call.start()
   }
 
-  #refuse(request: IncomingMessage, response: ServerResponse, problem: Problem): void {
+  #refuse(
+    request: IncomingMessage,
+    response: ServerResponse,
+    problem: Problem,
+    own: Readonly<Record<string, string>> = {},
+  ): void {
     this.#ports.counters.invalid += 1
     // What is left of the body is read and dropped, so that the client sees the answer.
     request.resume()
-    sendProblem(response, problem)
+    sendProblem(response, problem, own)
   }
 
   /** Content-free: counts, times, names. */

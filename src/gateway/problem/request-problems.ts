@@ -1,4 +1,5 @@
 /** What is wrong with a request, as problem documents. */
+import { knownCodings } from '../passage/codings.ts'
 import { echo } from './field-problem.ts'
 import type { Problem } from './problem.ts'
 
@@ -85,11 +86,26 @@ export const tooLarge = (limitBytes: number): Problem => ({
   members: { limitBytes },
 })
 
-export const encodedBody = (encoding: string): Problem => ({
+/** What a small body unfolds into counts as the body. */
+export const unfoldsTooFar = (limitBytes: number): Problem => ({
+  ...tooLarge(limitBytes),
+  detail: `the body, decoded, is larger than bodyLimitBytes = ${limitBytes}`,
+})
+
+export const damagedBody = (encoding: string): Problem => ({
+  name: 'damaged-body',
+  status: 400,
+  title: 'The request body cannot be decoded',
+  detail: `body: expected what content-encoding says, ${echo(encoding)}, whole and undamaged; got bytes that do not decode`,
+  retryAfterS: null,
+  retryable: false,
+})
+
+export const unknownCoding = (encoding: string): Problem => ({
   name: 'encoded-body',
   status: 415,
-  title: 'The request body is encoded',
-  detail: `content-encoding: expected identity, got ${echo(encoding)}; the gateway has to see which model is asked`,
+  title: 'The encoding of the request body is not known',
+  detail: `content-encoding: expected up to four of ${knownCodings.join(', ')} and identity, got ${echo(encoding)}; the gateway has to see which model is asked`,
   retryAfterS: null,
   retryable: false,
 })
