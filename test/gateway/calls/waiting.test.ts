@@ -1,5 +1,6 @@
 /** A call without an answer: it waits, is withdrawn, makes way, or runs out of time. */
 import { describe, expect, it, vi } from 'vitest'
+import type { ShownPolicy } from '../../../src/gateway/config/policies.ts'
 import { ManualClock, type ScopeStatus } from '../../../src/index.ts'
 import { answerJson, answerStatus, event, overloaded, post, startSetting, startUpstream } from '../setting.ts'
 
