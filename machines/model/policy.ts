@@ -93,6 +93,12 @@ const PolicySchema = Schema.Struct({
    * before them; they are passed once each at most. Null: a lower rank waits for as long as better ones come.
    */
   maxRankDeferralMs: Schema.NullOr(integer(100, 30 * day)),
+  /**
+   * Which of equal calls go first. `begunInPrincipal`: of one principal's calls, those of turns that have begun, and
+   * between principals by arrival. `begun`: primaries of begun turns go first between principals as well. `arrival`:
+   * by arrival alone. A call that has waited for half its pending timeout is not passed.
+   */
+  favor: Schema.Literals(['begunInPrincipal', 'begun', 'arrival']),
   /** How long `settled` lasts before `idle`. */
   lingerMs: durationMs,
   primaryPendingTimeoutMs: durationMs,
@@ -182,6 +188,7 @@ export const defaultPolicy: Policy = {
   drainIntervalMs: 1_000,
   maxDeferralMs: 120_000,
   maxRankDeferralMs: 60_000,
+  favor: 'begunInPrincipal',
   lingerMs: 5_000,
   primaryPendingTimeoutMs: 30 * 60_000,
   primaryActiveTimeoutMs: 30 * 60_000,
@@ -239,7 +246,7 @@ export const parsePolicy = (input: PolicyInput = {}, base: Policy = defaultPolic
  * The values of fields whose default has changed: they keep the behaviour of scopes from before the field
  * existed.
  */
-const asBefore: Partial<Policy> = { maxRankDeferralMs: null }
+const asBefore: Partial<Policy> = { maxRankDeferralMs: null, favor: 'arrival' }
 
 /**
  * A policy from a journal or a snapshot. An older version may have written it: missing fields get the values

@@ -15,7 +15,8 @@ const passUrgent = (draft: Draft): void => {
     const place = peek(draft.urgent)!
     const waiting = lookup(draft.waiting, place.id)
     draft.urgent = pop(draft.urgent)
-    if (waiting === undefined || waiting.seq !== place.seq || !isReady(waiting)) continue
+    // One that went in its parent's place and came back stands in its principal's queue.
+    if (waiting?.seq !== place.seq || !waiting.urgent || !isReady(waiting)) continue
     if (waiting.call.lane === 'auxiliary') enterFlight(draft, waiting.call.principal)
     grant(draft, waiting, 'dependency')
   }

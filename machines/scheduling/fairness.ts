@@ -25,7 +25,16 @@ import { debtOf, forgiven, owing, passed } from './debts.ts'
 const newcomer = (draft: Draft, name: string): Principal => {
   const tag = Math.max(draft.virtualTokens, debtOf(draft.debts, name) ?? 0)
   draft.debts = forgiven(draft.debts, name)
-  return { queue: empty(), waiting: 0, inFlight: 0, stands: null, tag, servedAt: 0, heldFromMs: 0 }
+  return {
+    queue: empty(),
+    begun: empty(),
+    waiting: 0,
+    inFlight: 0,
+    stands: null,
+    tag,
+    servedAt: 0,
+    heldFromMs: 0,
+  }
 }
 
 /** A call of no tokens still takes a turn. */
@@ -110,6 +119,8 @@ interface Change {
   readonly first?: boolean
   /** It was served, and goes behind the others. */
   readonly served?: boolean
+  /** It was served, and keeps its place: the call that it was held for still waits. */
+  readonly stays?: boolean
 }
 
 /** Replaces a principal's books, and has it enter, leave or change lines as they say. */
@@ -118,7 +129,7 @@ const keep = (
   name: string,
   before: Principal,
   after: Principal,
-  { first: isOtherFirst = false, served: wasServed = false }: Change = {},
+  { first: isOtherFirst = false, served: wasServed = false, stays = false }: Change = {},
 ): void => {
   const stood = before.stands
   if (isParked(draft.policy, name, before)) draft.parked -= 1
@@ -133,11 +144,12 @@ const keep = (
     const heldFromMs = Math.max(after.heldFromMs, draft.heldMs)
     return put(draft, name, stand(draft, name, { ...after, tag, heldFromMs }, standBehind(draft, after)))
   }
-  const stands = wasServed
-    ? standBehind(draft, after)
-    : isOtherFirst
-      ? { line: lineOf(draft, after), place: stood.place }
-      : stood
+  const stands =
+    wasServed && !stays
+      ? standBehind(draft, after)
+      : isOtherFirst || stays
+        ? { line: lineOf(draft, after), place: stood.place }
+        : stood
   if (!wasServed && stands.line === stood.line) return put(draft, name, after)
   draft.lines = leave(draft.lines, name, before.tag, stood)
   put(draft, name, stand(draft, name, after, stands))
@@ -155,8 +167,17 @@ export const enqueueAuxiliary = (draft: Draft, waiting: Waiting): void => {
   const place = { seq, id: call.id }
   const isLast = isNewest(draft, waiting)
   const queue = isLast ? push(principal.queue, place) : insert(principal.queue, place, seqOf)
-  const after = { ...principal, queue, waiting: principal.waiting + 1 }
+  const begun = waiting.ofBegunTurn === true ? insert(principal.begun, place, seqOf) : principal.begun
+  const after = { ...principal, queue, begun, waiting: principal.waiting + 1 }
   keep(draft, call.principal, principal, after, { first: !isLast })
+}
+
+/** The turn of a call that stands in its principal's queue has begun. */
+export const favorBegun = (draft: Draft, { call, seq }: Waiting): void => {
+  const principal = lookup(draft.principals, call.principal)
+  if (principal === undefined) return
+  const begun = insert(principal.begun, { seq, id: call.id }, seqOf)
+  put(draft, call.principal, { ...principal, begun })
 }
 
 /** Out of its principal's backlog without service (withdrawn, expired, promoted). `seq`: of the call, where it is still among those that wait. */
@@ -166,7 +187,8 @@ export const leaveBacklog = (draft: Draft, name: string, seq: number | null = nu
     return broken('I4', `principal ${name} leaves a backlog that it does not have`)
   const waiting = principal.waiting - 1
   const rest = waiting === 0 ? null : headOf(draft, principal.queue, (other) => other.seq !== seq)
-  const after = { ...principal, waiting, queue: rest?.queue ?? empty<Place>() }
+  const begun = waiting === 0 ? empty<Place>() : principal.begun
+  const after = { ...principal, waiting, begun, queue: rest?.queue ?? empty<Place>() }
   keep(draft, name, principal, after, { first: true })
 }
 
@@ -235,23 +257,25 @@ export const served = (draft: Draft, waiting: Waiting, inTurn: boolean): TakenTu
     draft.virtualTokens = reached
     draft.debts = passed(draft.debts, reached)
   }
-  const rest = remove(
-    // Whoever chose it has dropped the places before it that are empty, or has only looked.
-    peek(before.queue)?.seq === waiting.seq ? before.queue : headOf(draft, before.queue)!.queue,
-    waiting.seq,
-    seqOf,
-  )
+  // Whoever chose it has dropped the places before it that are empty, or has only looked.
+  const queue = peek(before.queue)?.seq === waiting.seq ? before.queue : headOf(draft, before.queue)!.queue
+  const oldest = lookup(draft.waiting, (peek(queue) as Place).id) as Waiting
+  // What primaries have held for longest still waits, and its principal is held for it as before.
+  const passes = waiting.ofBegunTurn === true && oldest.ofBegunTurn !== true
+  const rest = remove(queue, waiting.seq, seqOf)
   const left = before.waiting - 1
+  const begun = waiting.ofBegunTurn === true ? remove(before.begun, waiting.seq, seqOf) : before.begun
   const principal: Principal = {
     queue: left === 0 ? empty() : (headOf(draft, rest)?.queue ?? rest),
+    begun: left === 0 ? empty() : begun,
     waiting: left,
     inFlight: before.inFlight + 1,
     stands: before.stands,
     tag: endTag,
     servedAt: draft.at,
-    heldFromMs: draft.heldMs,
+    heldFromMs: passes ? heldFromMs : draft.heldMs,
   }
-  keep(draft, name, before, principal, { served: true })
+  keep(draft, name, before, principal, { served: true, stays: passes })
   return turn
 }
 

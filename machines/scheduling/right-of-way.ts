@@ -16,6 +16,7 @@ import {
   keeps,
 } from './auxiliary-choice.ts'
 import { isReady, seqOf, served } from './fairness.ts'
+import { takeSeat } from './favor.ts'
 import { grant } from './grant.ts'
 import { forecastOf, primaryVerdict } from './planner.ts'
 import { standingRank } from './primary-order.ts'
@@ -87,10 +88,10 @@ export const passPrimaries = (draft: Draft): void => {
       draft.phase = { ...draft.phase, quietUntilMs: tryAtMs }
       return passSmaller(draft, next.waiting)
     }
-    draft.primaries = draft.primaries.with(next.rank, next.queue)
     draft.rankServedAt = draft.rankServedAt.with(next.rank, draft.at)
     if (next.aged) draft.passedBefore = draft.nextSeq
-    grantPrimary(draft, next.waiting, next.rank, probe)
+    takeSeat(draft, next.rank, next)
+    grant(draft, next.waiting, probe ? 'probe' : 'primary')
   }
 }
 

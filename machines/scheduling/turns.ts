@@ -11,6 +11,7 @@ import { broken } from '../model/invariant.ts'
 import { lookup, type Principal, type ScopeContext, type Waiting } from '../state/context.ts'
 import * as lines from '../state/lines.ts'
 import { headOf, isReady } from './fairness.ts'
+import { isPatient } from './favor.ts'
 
 /** The first call of a principal that stands in a line: it has one. */
 const headIn = (context: ScopeContext, name: string): Waiting => {
@@ -29,9 +30,20 @@ type IsOut = (priorityClass: PriorityClass) => boolean
 
 const nobodyIsOut: IsOut = () => false
 
+/** The call of a principal that goes when its turn comes: of its first and those of begun turns, where they are equal. */
+const favoredIn = (context: ScopeContext, name: string): Waiting => {
+  const oldest = headIn(context, name)
+  if (context.policy.favor === 'arrival' || oldest.ofBegunTurn === true) return oldest
+  const { begun } = lookup(context.principals, name) as Principal
+  if (begun.size === 0 || !isPatient(context, oldest)) return oldest
+  const found = headOf(context, begun)?.head
+  return found?.call.priorityClass === oldest.call.priorityClass ? found : oldest
+}
+
 const headBy = (context: ScopeContext, by: 'byTag' | 'byAge', isOut: IsOut): Waiting | null => {
   const found = lines.first(context.lines, by, isOut)
-  return found === undefined ? null : headIn(context, found.name)
+  if (found === undefined) return null
+  return by === 'byTag' ? favoredIn(context, found.name) : headIn(context, found.name)
 }
 
 /** Looks only: the call whose turn it is, of a class that is not out; null when nobody may take one. O(log n). */
@@ -48,7 +60,7 @@ const passersLookedAt = 32
 /** The first in the order of turns whose head fits; everybody keeps place and turn. */
 export const nextThatFits = (context: ScopeContext, fits: (waiting: Waiting) => boolean): Waiting | null => {
   for (const name of lines.firstNames(context.lines, 'byTag', passersLookedAt)) {
-    const head = headIn(context, name)
+    const head = favoredIn(context, name)
     if (fits(head)) return head
   }
   return null

@@ -27,7 +27,14 @@ import {
 import { draftOf } from '../state/draft.ts'
 import { decodeBelief, encodeBelief } from './belief-schema.ts'
 import { type EncodedPrincipal, type EncodedScope, snapshotVersion } from './encoded.ts'
-import { byGrant, restoreExpected, restoreFlights, restorePrincipals, restoreWaiting } from './restore.ts'
+import {
+  byGrant,
+  restoreExpected,
+  restoreFavor,
+  restoreFlights,
+  restorePrincipals,
+  restoreWaiting,
+} from './restore.ts'
 import { checkInFlight, checkPairs, checkWaiting } from './rows.ts'
 
 const byKey = <T>(map: HashMap.HashMap<string, T>): Array<readonly [string, T]> =>
@@ -76,6 +83,17 @@ export function* placesOf({
 export const byPlace = ([, one]: readonly [string, number], [, other]: readonly [string, number]): number =>
   one - other
 
+const encodeFavor = ({ favor }: ScopeContext): Pick<EncodedScope, 'favor'> => {
+  const names = (turns: typeof favor.begun) => byKey(turns).map(([name]) => name)
+  const { begunSinceMs } = favor
+  const [begun, begunBefore] = [names(favor.begun), names(favor.begunBefore)]
+  const seats = favor.ranks.flatMap(({ allAside, early }, rank) =>
+    allAside.size === 0 ? [] : [{ rank, aside: toArray(allAside).map(({ id }) => id), early: byKey(early) }],
+  )
+  const isEmpty = begun.length + begunBefore.length + seats.length + begunSinceMs === 0
+  return isEmpty ? {} : { favor: { begun, begunBefore, begunSinceMs, seats } }
+}
+
 /** What a snapshot holds of a principal; the rest follows from its calls. */
 export const encodePrincipal = ({ tag, servedAt, heldFromMs }: Principal): EncodedPrincipal => ({
   tag,
@@ -109,6 +127,7 @@ export const encodeScope = (context: ScopeContext): EncodedScope => ({
   passedBefore: context.passedBefore,
   turns: byKey(context.turns),
   foregroundActive: context.foregroundActive,
+  ...encodeFavor(context),
   budget: ordered(meterNames, context.budget),
   belief: encodeBelief(context.belief),
   demand: context.demand,
@@ -259,5 +278,6 @@ const decoded = (input: unknown): ScopeContext => {
     draft.qos = restoreQos(encoded.qos, calls)
     reorderPrimaries(draft)
   }
+  restoreFavor(draft, encoded)
   return draft
 }

@@ -24,6 +24,23 @@ export interface EncodedPrincipal {
   readonly heldFromMs?: number
 }
 
+/** Of the primaries of one rank, where seats were taken out of the order of arrival. */
+export interface EncodedSeats {
+  readonly rank: number
+  /** Ids of the calls that gave their seats away. */
+  readonly aside: ReadonlyArray<string>
+  /** Numbers of the seats whose calls went earlier, with their principals. */
+  readonly early: Pairs<string>
+}
+
+/** Turns that have begun, by generation, and seats that were taken out of the order of arrival. */
+export interface EncodedFavor {
+  readonly begun: ReadonlyArray<string>
+  readonly begunBefore: ReadonlyArray<string>
+  readonly begunSinceMs: number
+  readonly seats: ReadonlyArray<EncodedSeats>
+}
+
 /** A scope as JSON. */
 export interface EncodedScope {
   readonly version: typeof snapshotVersion
@@ -59,6 +76,8 @@ export interface EncodedScope {
   readonly passedBefore?: number
   readonly turns: Pairs<Turn>
   readonly foregroundActive: boolean
+  /** Not there where no turn has begun, and in what older versions wrote. */
+  readonly favor?: EncodedFavor
   readonly budget: Budget
   /** Not there in what versions before beliefs wrote, which had a `ramp`. */
   readonly belief: EncodedBelief

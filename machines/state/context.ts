@@ -13,6 +13,7 @@ import type { Call, Lane, PriorityClass } from '../model/call.ts'
 import type { Decision, DeferReason, EpisodeSummary, GrantReason, ScopeState } from '../model/decision.ts'
 import type { EvidenceKind } from '../model/evidence.ts'
 import type { Policy } from '../model/policy.ts'
+import { type Favor, noFavor } from './favor.ts'
 import { type Lines, noLines, type Stand } from './lines.ts'
 
 /**
@@ -45,6 +46,8 @@ export interface Waiting {
   readonly unclaimedUntilMs: number | null
   /** The owner sends as soon as it holds the permit. */
   readonly dispatchAtOnce: boolean
+  /** Its turn had a permit before. Missing where it had none, or where the policy does not ask. */
+  readonly ofBegunTurn?: true
   /** Reading of the held clock when it was submitted. */
   readonly heldFromMs: number
 }
@@ -90,6 +93,8 @@ export interface TakenTurn {
 /** One principal's part of the auxiliary lane. */
 export interface Principal {
   readonly queue: Queue<Place>
+  /** Those of its calls whose turns have begun. It may hold places of calls that are gone. */
+  readonly begun: Queue<Place>
   readonly waiting: number
   readonly inFlight: number
   /** Where it stands for a turn; null without a backlog, and at its quota. */
@@ -183,6 +188,7 @@ export interface ScopeContext {
   readonly expected: HashMap.HashMap<string, ReadonlyArray<string>>
   readonly turns: HashMap.HashMap<string, Turn>
   readonly heldTurns: number
+  readonly favor: Favor
   readonly foregroundActive: boolean
   readonly budget: Budget
   /** What is believed of the provider's limits on input tokens. */
@@ -348,6 +354,7 @@ export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContex
   expected: HashMap.empty(),
   turns: HashMap.empty(),
   heldTurns: 0,
+  favor: noFavor,
   foregroundActive: false,
   budget: declare(noBudget, policy.limits, at),
   belief: unknownBelief,

@@ -43,6 +43,7 @@ const faults: ReadonlyArray<readonly [string, unknown, string]> = [
   ['drainIntervalMs', -1, duration],
   ['maxDeferralMs', 99, `an integer in [100, ${month}]`],
   ['maxRankDeferralMs', 99, `an integer in [100, ${month}]`],
+  ['favor', 'mine', '"begunInPrincipal" | "begun" | "arrival"'],
   ['lingerMs', -1, duration],
   ['primaryPendingTimeoutMs', -1, duration],
   ['primaryActiveTimeoutMs', -1, duration],
@@ -198,7 +199,12 @@ describe('a policy out of a journal', () => {
     expect(restorePolicy(before, 'policy')).toEqual({ ...defaultPolicy, maxRankDeferralMs: null })
   })
 
-  it.each(Object.keys(defaultPolicy).filter((field) => field !== 'maxRankDeferralMs'))(
+  it('that was written before turns were favored goes on by arrival', () => {
+    const { favor: __, ...before } = defaultPolicy
+    expect(restorePolicy(before, 'policy')).toEqual({ ...defaultPolicy, favor: 'arrival' })
+  })
+
+  it.each(Object.keys(defaultPolicy).filter((field) => !['maxRankDeferralMs', 'favor'].includes(field)))(
     'that was written without %s is completed by what is default',
     (field) => {
       const { [field as keyof typeof defaultPolicy]: __, ...lacking } = defaultPolicy
