@@ -198,23 +198,24 @@ export const favoredOfRank = (
     const own = found?.seq === seat.seq && isReady(found) && belongs(found) ? found : null
     const principal = own?.call.principal ?? lookup(early, String(seat.seq))
     const first = principal === undefined ? null : headIn(context, lookup(aside, principal), belongs)
-    const keepsSeat = own !== null && (own.ofBegunTurn === true || !isPatient(context, own))
-    const begun =
-      own === null || keepsSeat
-        ? null
-        : headIn(context, lookup(ofBegun, keyOf(context.policy, own.call)), belongs)
-    const waiting = keepsSeat ? own : (begun ?? first ?? own)
-    if (waiting === null) {
+    // The call that the seat is for: of those of its principal that are not of begun turns the one that came first.
+    const fresh = first ?? own
+    if (fresh === null) {
       dropped.push(seat.seq)
       continue
     }
+    const keepsSeat = own?.ofBegunTurn === true
+    const begun =
+      keepsSeat || !isPatient(context, fresh)
+        ? null
+        : headIn(context, lookup(ofBegun, keyOf(context.policy, fresh.call)), belongs)
+    const waiting = keepsSeat ? own : (begun ?? fresh)
     const takesSeat = begun === null || context.policy.favor !== 'begun'
     const displaced = takesSeat && own !== null && waiting.seq !== own.seq ? own : null
-    const seated = { waiting, first: first ?? own ?? waiting, queue, takesSeat, displaced, dropped }
     // One that gave its seat away and has waited too long goes before those that came after it.
-    return oldest !== null && oldest.seq < seated.first.seq && !isPatient(context, oldest)
-      ? { ...seated, waiting: oldest, first: oldest, takesSeat: false, displaced: null }
-      : seated
+    return oldest !== null && oldest.seq < waiting.seq && !isPatient(context, oldest)
+      ? { waiting: oldest, first: oldest, queue, takesSeat: false, displaced: null, dropped }
+      : { waiting, first: fresh, queue, takesSeat, displaced, dropped }
   }
   return oldest === null
     ? null
