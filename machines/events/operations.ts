@@ -10,7 +10,8 @@ import { end, keepUnknown, land, leaveWaiting, reject, returnToPlace } from '../
 import { reorderPrimaries } from '../scheduling/primary-order.ts'
 import { adopt } from '../scheduling/shedding.ts'
 import { sweepBy } from '../scheduling/timeouts.ts'
-import { lookup, type Waiting } from '../state/context.ts'
+import type { Waiting } from '../state/calls.ts'
+import { lookup } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { giveBack } from './settlement.ts'
 

@@ -9,15 +9,10 @@ import * as order from '../collections/order.ts'
 import { empty, insert, peek, pop, push, type Queue, remove } from '../collections/queue.ts'
 import type { PriorityClass } from '../model/call.ts'
 import { broken } from '../model/invariant.ts'
-import { type Policy, quotaOf, weightOf } from '../model/policy.ts'
-import {
-  lookup,
-  type Place,
-  type Principal,
-  type ScopeContext,
-  type TakenTurn,
-  type Waiting,
-} from '../state/context.ts'
+import type { Policy } from '../model/policy.ts'
+import { quotaOf, weightOf } from '../model/shares.ts'
+import type { Place, TakenTurn, Waiting } from '../state/calls.ts'
+import { lookup, type Principal, type ScopeContext } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { enter, first, leave, type Stand } from '../state/lines.ts'
 import { debtOf, forgiven, owing, passed } from './debts.ts'

@@ -8,14 +8,8 @@ import { departed } from '../limits/shed-limits.ts'
 import type { Call } from '../model/call.ts'
 import type { DeferReason, ExpireReason, RejectReason } from '../model/decision.ts'
 import type { OwnerStance } from '../model/event.ts'
-import {
-  type InFlight,
-  lookup,
-  type ScopeContext,
-  type TakenTurn,
-  type Waiting,
-  without,
-} from '../state/context.ts'
+import type { InFlight, TakenTurn, Waiting } from '../state/calls.ts'
+import { lookup, type ScopeContext, without } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { lend } from './dispatch.ts'
 import {

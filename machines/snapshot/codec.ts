@@ -12,18 +12,13 @@ import { encodeQos, restoreQos } from '../limits/shed-limits.ts'
 import { lanes, priorityClasses } from '../model/call.ts'
 import { evidenceKinds } from '../model/evidence.ts'
 import { decodeOrThrow, InvalidInput } from '../model/invalid.ts'
-import { type Policy, restorePolicy } from '../model/policy.ts'
+import type { Policy } from '../model/policy.ts'
+import { restorePolicy } from '../model/read-policy.ts'
 import { written } from '../scheduling/debts.ts'
 import { reorderPrimaries } from '../scheduling/primary-order.ts'
-import {
-  emptyContext,
-  type InFlight,
-  lookup,
-  noCounters,
-  openPhase,
-  type Principal,
-  type ScopeContext,
-} from '../state/context.ts'
+import type { InFlight } from '../state/calls.ts'
+import { emptyContext, lookup, openPhase, type Principal, type ScopeContext } from '../state/context.ts'
+import { noCounters } from '../state/counts.ts'
 import { draftOf } from '../state/draft.ts'
 import { decodeBelief, encodeBelief } from './belief-schema.ts'
 import { type EncodedPrincipal, type EncodedScope, snapshotVersion } from './encoded.ts'

@@ -5,7 +5,9 @@ import type { Pace } from '../limits/pacing.ts'
 import type { EncodedQos } from '../limits/shed-limits.ts'
 import type { ScopeState } from '../model/decision.ts'
 import type { Policy } from '../model/policy.ts'
-import type { Counters, Drain, InFlight, Phase, ScopeContext, Turn, Waiting } from '../state/context.ts'
+import type { InFlight, Waiting } from '../state/calls.ts'
+import type { Drain, Phase, ScopeContext, Turn } from '../state/context.ts'
+import type { Counters } from '../state/counts.ts'
 import type { EncodedBelief } from './belief-schema.ts'
 
 /**

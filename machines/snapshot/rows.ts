@@ -7,7 +7,7 @@ import { Schema } from 'effect'
 import type { Cost } from '../limits/budget.ts'
 import { CallSchema, isCall } from '../model/call.ts'
 import { decodeOrThrow, InvalidInput, integer, maxSafe } from '../model/invalid.ts'
-import type { InFlight, TakenTurn, Waiting } from '../state/context.ts'
+import type { InFlight, TakenTurn, Waiting } from '../state/calls.ts'
 
 const counted = integer(0, maxSafe)
 const stages = ['admitted', 'dispatched', 'accepted'] as const

@@ -1,7 +1,7 @@
 /** What a scope knows of turns that have begun, and of the calls that such turns pass. */
 import { HashMap } from 'effect'
 import { empty, type Queue } from '../collections/queue.ts'
-import type { Place } from './context.ts'
+import type { Place } from './calls.ts'
 
 /** Of the primaries of one rank. */
 export interface RankFavor {

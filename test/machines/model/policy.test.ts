@@ -12,7 +12,8 @@ import {
   poolPolicy,
   reserveOf,
 } from '../../../machines/index.ts'
-import { reserveFor, restorePolicy } from '../../../machines/model/policy.ts'
+import { restorePolicy } from '../../../machines/model/read-policy.ts'
+import { reserveFor } from '../../../machines/model/shares.ts'
 
 const month = 30 * 24 * 60 * 60_000
 const duration = `an integer in [0, ${month}]`

@@ -17,7 +17,8 @@ import {
   nextAuxiliary,
   nextThatFits,
 } from '../../../machines/scheduling/turns.ts'
-import { emptyContext, lookup, type Waiting } from '../../../machines/state/context.ts'
+import type { Waiting } from '../../../machines/state/calls.ts'
+import { emptyContext, lookup } from '../../../machines/state/context.ts'
 import { type Draft, draftOf } from '../../../machines/state/draft.ts'
 import { firstNames } from '../../../machines/state/lines.ts'
 import { blankCall } from '../story.ts'
