@@ -16,7 +16,8 @@ import {
 } from '../scheduling/admission.ts'
 import { end, expire, land, leaveWaiting } from '../scheduling/lifecycle.ts'
 import { activeTimeoutMs, firstTimeout, never, pendingTimeoutMs, trim } from '../scheduling/timeouts.ts'
-import { type InFlight, lookup, type ScopeContext, type Waiting } from '../state/context.ts'
+import type { InFlight, Waiting } from '../state/calls.ts'
+import { lookup, type ScopeContext } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { endTurn } from './operations.ts'
 

@@ -8,7 +8,8 @@ import * as pacing from '../limits/pacing.ts'
 import type { ScopeEvent } from '../model/event.ts'
 import type { Evidence, EvidenceKind } from '../model/evidence.ts'
 import { end, land, leaveWindow, reject, returnToPlace } from '../scheduling/lifecycle.ts'
-import { type InFlight, lookup } from '../state/context.ts'
+import type { InFlight } from '../state/calls.ts'
+import { lookup } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 
 export const dispatched = (draft: Draft, callId: string): void => {

@@ -24,7 +24,8 @@ import {
 import { rankOf, reorderPrimaries, standingRank } from '../scheduling/primary-order.ts'
 import { turnAway } from '../scheduling/shedding.ts'
 import { noteArrival, sweepBy } from '../scheduling/timeouts.ts'
-import { lookup, type Waiting } from '../state/context.ts'
+import type { Waiting } from '../state/calls.ts'
+import { lookup } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { giveBack } from './settlement.ts'
 

@@ -6,7 +6,8 @@
  * Congestion Avoidance in Computer Networks", 1989).
  */
 import type { EvidenceKind } from '../model/evidence.ts'
-import { type Policy, reserveFor } from '../model/policy.ts'
+import type { Policy } from '../model/policy.ts'
+import { reserveFor } from '../model/shares.ts'
 
 export interface LearnedCapacity {
   readonly places: number

@@ -1,12 +1,14 @@
-import type { Queue } from '../collections/queue.ts'
 import { fitsAt, noBudget } from '../limits/budget.ts'
 import { capacityOf, reservedOf } from '../limits/capacity.ts'
 import { neededFor } from '../limits/charges.ts'
 import * as pacing from '../limits/pacing.ts'
 import type { PriorityClass } from '../model/call.ts'
 import type { DeferReason } from '../model/decision.ts'
-import type { Place, ScopeContext, Waiting } from '../state/context.ts'
+import type { Waiting } from '../state/calls.ts'
+import type { ScopeContext } from '../state/context.ts'
+import { noRankFavor } from '../state/favor.ts'
 import { headOf } from './fairness.ts'
+import { favoredOfRank, type Seated } from './favor.ts'
 import { auxiliaryVerdict, primaryVerdict, type Verdict } from './planner.ts'
 import { standingRank } from './primary-order.ts'
 import { heldSince, longestUnserved, nextAuxiliary } from './turns.ts'
@@ -136,11 +138,9 @@ export const primaryFit = (context: ScopeContext, waiting: Waiting): Verdict => 
 export const primaryFitsAt = (context: ScopeContext, waiting: Waiting): number =>
   primaryFit(context, waiting).tryAtMs
 
-/** A primary at the front of a queue, its rank, and that queue. */
-export interface NextPrimary {
-  readonly waiting: Waiting
+/** The primary that goes next, its rank and its seat. */
+export interface NextPrimary extends Seated {
   readonly rank: number
-  readonly queue: Queue<Place>
   /** It goes before primaries of better rank, which have held it for `maxRankDeferralMs`. */
   readonly aged: boolean
 }
@@ -148,8 +148,23 @@ export interface NextPrimary {
 const firstOfRank = (context: ScopeContext, rank: number): NextPrimary | null => {
   // One that has inherited a better rank since has left an empty place behind.
   const belongs = (one: Waiting): boolean => standingRank(context.policy, one) === rank
+  if (context.favor.ranks[rank] !== noRankFavor) {
+    const seated = favoredOfRank(context, rank, belongs)
+    return seated === null ? null : { ...seated, rank, aged: false }
+  }
   const found = headOf(context, context.primaries[rank]!, belongs)
-  return found === null ? null : { waiting: found.head, rank, queue: found.queue, aged: false }
+  if (found === null) return null
+  const { head, queue } = found
+  return {
+    waiting: head,
+    first: head,
+    rank,
+    queue,
+    takesSeat: true,
+    displaced: null,
+    dropped: [],
+    aged: false,
+  }
 }
 
 const bestOfRanks = (context: ScopeContext, from: number): NextPrimary | null => {
@@ -161,8 +176,8 @@ const bestOfRanks = (context: ScopeContext, from: number): NextPrimary | null =>
 }
 
 /** When better ranks have held a primary for as long as they may, epoch milliseconds: since it came, or since its rank had its last turn. */
-const agedAt = ({ policy, rankServedAt }: ScopeContext, { waiting, rank }: NextPrimary): number =>
-  Math.max(waiting.submittedAt, rankServedAt[rank]!) + (policy.maxRankDeferralMs ?? Number.POSITIVE_INFINITY)
+const agedAt = ({ policy, rankServedAt }: ScopeContext, { first, rank }: NextPrimary): number =>
+  Math.max(first.submittedAt, rankServedAt[rank]!) + (policy.maxRankDeferralMs ?? Number.POSITIVE_INFINITY)
 
 /** When the first primaries of lower ranks are held for as long as they may be, epoch milliseconds. */
 export const ranksAgeAt = (context: ScopeContext): ReadonlyArray<number> => {
@@ -181,7 +196,7 @@ export const nextPrimary = (context: ScopeContext): NextPrimary | null => {
   const best = bestOfRanks(context, 0)
   if (best === null || context.policy.maxRankDeferralMs === null || context.counts.primaryReady < 2)
     return best
-  if (best.waiting.seq < context.passedBefore) return best
+  if (best.first.seq < context.passedBefore) return best
   let chosen = best
   for (
     let next = bestOfRanks(context, best.rank + 1);

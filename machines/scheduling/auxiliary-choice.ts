@@ -1,6 +1,7 @@
 /** Which auxiliary goes next, and whether a quantum of the lane goes before a primary. */
 import { roomAt } from '../limits/belief/belief.ts'
-import type { ScopeContext, Waiting } from '../state/context.ts'
+import type { Waiting } from '../state/calls.ts'
+import type { ScopeContext } from '../state/context.ts'
 import {
   auxiliaryFit,
   auxiliaryMisfit,

@@ -2,7 +2,8 @@
 import { HashMap } from 'effect'
 import { empty, peek, pop, push, toArray } from '../collections/queue.ts'
 import { capacityOf } from '../limits/capacity.ts'
-import { lookup, type Place, type Waiting } from '../state/context.ts'
+import type { Place, Waiting } from '../state/calls.ts'
+import { lookup } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { auxiliaryFit, auxiliaryObstacle, overdue, primaryWanted, waitsForProvider } from './admission.ts'
 import { chooseAuxiliary, quantumSpent } from './auxiliary-choice.ts'
@@ -15,7 +16,8 @@ const passUrgent = (draft: Draft): void => {
     const place = peek(draft.urgent)!
     const waiting = lookup(draft.waiting, place.id)
     draft.urgent = pop(draft.urgent)
-    if (waiting === undefined || waiting.seq !== place.seq || !isReady(waiting)) continue
+    // One that went in its parent's place and came back stands in its principal's queue.
+    if (waiting?.seq !== place.seq || !waiting.urgent || !isReady(waiting)) continue
     if (waiting.call.lane === 'auxiliary') enterFlight(draft, waiting.call.principal)
     grant(draft, waiting, 'dependency')
   }

@@ -9,15 +9,10 @@ import * as order from '../collections/order.ts'
 import { empty, insert, peek, pop, push, type Queue, remove } from '../collections/queue.ts'
 import type { PriorityClass } from '../model/call.ts'
 import { broken } from '../model/invariant.ts'
-import { type Policy, quotaOf, weightOf } from '../model/policy.ts'
-import {
-  lookup,
-  type Place,
-  type Principal,
-  type ScopeContext,
-  type TakenTurn,
-  type Waiting,
-} from '../state/context.ts'
+import type { Policy } from '../model/policy.ts'
+import { quotaOf, weightOf } from '../model/shares.ts'
+import type { Place, TakenTurn, Waiting } from '../state/calls.ts'
+import { lookup, type Principal, type ScopeContext } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { enter, first, leave, type Stand } from '../state/lines.ts'
 import { debtOf, forgiven, owing, passed } from './debts.ts'
@@ -25,7 +20,16 @@ import { debtOf, forgiven, owing, passed } from './debts.ts'
 const newcomer = (draft: Draft, name: string): Principal => {
   const tag = Math.max(draft.virtualTokens, debtOf(draft.debts, name) ?? 0)
   draft.debts = forgiven(draft.debts, name)
-  return { queue: empty(), waiting: 0, inFlight: 0, stands: null, tag, servedAt: 0, heldFromMs: 0 }
+  return {
+    queue: empty(),
+    begun: empty(),
+    waiting: 0,
+    inFlight: 0,
+    stands: null,
+    tag,
+    servedAt: 0,
+    heldFromMs: 0,
+  }
 }
 
 /** A call of no tokens still takes a turn. */
@@ -110,6 +114,8 @@ interface Change {
   readonly first?: boolean
   /** It was served, and goes behind the others: the class of the call that is its first now, or null. */
   readonly served?: PriorityClass | null
+  /** It was served, and keeps its place: the call that it was held for still waits. */
+  readonly stays?: boolean
 }
 
 /** Replaces a principal's books, and has it enter, leave or change lines as they say. */
@@ -118,7 +124,7 @@ const keep = (
   name: string,
   before: Principal,
   after: Principal,
-  { first: isOtherFirst = false, served }: Change = {},
+  { first: isOtherFirst = false, served = null, stays = false }: Change = {},
 ): void => {
   const stood = before.stands
   if (isParked(draft.policy, name, before)) draft.parked -= 1
@@ -133,12 +139,13 @@ const keep = (
     const heldFromMs = Math.max(after.heldFromMs, draft.heldMs)
     return put(draft, name, stand(draft, name, { ...after, tag, heldFromMs }, standBehind(draft, after)))
   }
-  const stands = served
-    ? { line: served, place: draft.lines.nextPlace }
-    : isOtherFirst
-      ? { line: lineOf(draft, after), place: stood.place }
-      : stood
-  if (!served && stands.line === stood.line) return put(draft, name, after)
+  const stands =
+    served !== null
+      ? { line: served, place: stays ? stood.place : draft.lines.nextPlace }
+      : isOtherFirst
+        ? { line: lineOf(draft, after), place: stood.place }
+        : stood
+  if (served === null && stands.line === stood.line) return put(draft, name, after)
   draft.lines = leave(draft.lines, name, before.tag, stood)
   put(draft, name, stand(draft, name, after, stands))
 }
@@ -155,8 +162,17 @@ export const enqueueAuxiliary = (draft: Draft, waiting: Waiting): void => {
   const place = { seq, id: call.id }
   const isLast = isNewest(draft, waiting)
   const queue = isLast ? push(principal.queue, place) : insert(principal.queue, place, seqOf)
-  const after = { ...principal, queue, waiting: principal.waiting + 1 }
+  const begun = waiting.ofBegunTurn === true ? insert(principal.begun, place, seqOf) : principal.begun
+  const after = { ...principal, queue, begun, waiting: principal.waiting + 1 }
   keep(draft, call.principal, principal, after, { first: !isLast })
+}
+
+/** The turn of a call that stands in its principal's queue has begun. */
+export const favorBegun = (draft: Draft, { call, seq }: Waiting): void => {
+  const principal = lookup(draft.principals, call.principal)
+  if (principal === undefined) return
+  const begun = insert(principal.begun, { seq, id: call.id }, seqOf)
+  put(draft, call.principal, { ...principal, begun })
 }
 
 /** Out of its principal's backlog without service (withdrawn, expired, promoted). `seq`: of the call, where it is still among those that wait. */
@@ -166,7 +182,8 @@ export const leaveBacklog = (draft: Draft, name: string, seq: number | null = nu
     return broken('I4', `principal ${name} leaves a backlog that it does not have`)
   const waiting = principal.waiting - 1
   const rest = waiting === 0 ? null : headOf(draft, principal.queue, (other) => other.seq !== seq)
-  const after = { ...principal, waiting, queue: rest?.queue ?? empty<Place>() }
+  const begun = waiting === 0 ? empty<Place>() : principal.begun
+  const after = { ...principal, waiting, begun, queue: rest?.queue ?? empty<Place>() }
   keep(draft, name, principal, after, { first: true })
 }
 
@@ -235,25 +252,27 @@ export const served = (draft: Draft, waiting: Waiting, inTurn: boolean): TakenTu
     draft.virtualTokens = reached
     draft.debts = passed(draft.debts, reached)
   }
-  const rest = remove(
-    // Whoever chose it has dropped the places before it that are empty, or has only looked.
-    peek(before.queue)?.seq === waiting.seq ? before.queue : headOf(draft, before.queue)!.queue,
-    waiting.seq,
-    seqOf,
-  )
+  // Whoever chose it has dropped the places before it that are empty, or has only looked.
+  const queue = peek(before.queue)?.seq === waiting.seq ? before.queue : headOf(draft, before.queue)!.queue
+  const oldest = lookup(draft.waiting, (peek(queue) as Place).id) as Waiting
+  // What primaries have held for longest still waits, and its principal is held for it as before.
+  const passes = waiting.ofBegunTurn === true && oldest.ofBegunTurn !== true
+  const rest = remove(queue, waiting.seq, seqOf)
   const left = before.waiting - 1
   const next = left === 0 ? null : headOf(draft, rest)
   if (left > 0 && next === null) broken('I4', `principal ${name} has a backlog without a call`)
+  const begun = waiting.ofBegunTurn === true ? remove(before.begun, waiting.seq, seqOf) : before.begun
   const principal: Principal = {
     queue: next?.queue ?? empty(),
+    begun: left === 0 ? empty() : begun,
     waiting: left,
     inFlight: before.inFlight + 1,
     stands: before.stands,
     tag: endTag,
     servedAt: draft.at,
-    heldFromMs: draft.heldMs,
+    heldFromMs: passes ? heldFromMs : draft.heldMs,
   }
-  keep(draft, name, before, principal, { served: next?.head.call.priorityClass ?? null })
+  keep(draft, name, before, principal, { served: next?.head.call.priorityClass ?? null, stays: passes })
   return turn
 }
 

@@ -3,7 +3,8 @@ import { first, peek, pop, remove } from '../collections/queue.ts'
 import { roomAt } from '../limits/belief/belief.ts'
 import { sentInMinute } from '../limits/belief/charges.ts'
 import { capacityOf } from '../limits/capacity.ts'
-import { lookup, type TakenTurn, type Waiting } from '../state/context.ts'
+import type { TakenTurn, Waiting } from '../state/calls.ts'
+import { lookup } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { auxiliaryObstacle, nextPrimary, primaryFit } from './admission.ts'
 import {
@@ -16,6 +17,7 @@ import {
   keeps,
 } from './auxiliary-choice.ts'
 import { isReady, seqOf, served } from './fairness.ts'
+import { takeSeat } from './favor.ts'
 import { grant } from './grant.ts'
 import { forecastOf, primaryVerdict } from './planner.ts'
 import { standingRank } from './primary-order.ts'
@@ -87,10 +89,10 @@ export const passPrimaries = (draft: Draft): void => {
       draft.phase = { ...draft.phase, quietUntilMs: tryAtMs }
       return passSmaller(draft, next.waiting)
     }
-    draft.primaries = draft.primaries.with(next.rank, next.queue)
     draft.rankServedAt = draft.rankServedAt.with(next.rank, draft.at)
     if (next.aged) draft.passedBefore = draft.nextSeq
-    grantPrimary(draft, next.waiting, next.rank, probe)
+    takeSeat(draft, next.rank, next)
+    grant(draft, next.waiting, probe ? 'probe' : 'primary')
   }
 }
 

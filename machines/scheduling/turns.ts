@@ -8,9 +8,11 @@
 import { first } from '../collections/queue.ts'
 import type { PriorityClass } from '../model/call.ts'
 import { broken } from '../model/invariant.ts'
-import { lookup, type Principal, type ScopeContext, type Waiting } from '../state/context.ts'
+import type { Waiting } from '../state/calls.ts'
+import { lookup, type Principal, type ScopeContext } from '../state/context.ts'
 import * as lines from '../state/lines.ts'
 import { headOf, isReady } from './fairness.ts'
+import { isPatient } from './favor.ts'
 
 /** A principal that stands in a line, and its first call. */
 export interface Front {
@@ -36,18 +38,27 @@ type IsOut = (priorityClass: PriorityClass) => boolean
 
 const nobodyIsOut: IsOut = () => false
 
-const frontBy = (context: ScopeContext, by: 'byTag' | 'byAge', isOut: IsOut): Front | null => {
-  const found = lines.first(context.lines, by, isOut)
-  return found === undefined ? null : frontOf(context, found.name)
+/** The call of a principal that goes when its turn comes: of its first and those of begun turns, where they are equal. */
+const favoredIn = (context: ScopeContext, name: string): Waiting => {
+  const { head: oldest, principal } = frontOf(context, name)
+  if (context.policy.favor === 'arrival' || oldest.ofBegunTurn === true) return oldest
+  const { begun } = principal
+  if (begun.size === 0 || !isPatient(context, oldest)) return oldest
+  const found = headOf(context, begun)?.head
+  return found?.call.priorityClass === oldest.call.priorityClass ? found : oldest
 }
 
 /** Looks only: the call whose turn it is, of a class that is not out; null when nobody may take one. O(log n). */
-export const nextAuxiliary = (context: ScopeContext, isOut: IsOut = nobodyIsOut): Waiting | null =>
-  frontBy(context, 'byTag', isOut)?.head ?? null
+export const nextAuxiliary = (context: ScopeContext, isOut: IsOut = nobodyIsOut): Waiting | null => {
+  const found = lines.first(context.lines, 'byTag', isOut)
+  return found === undefined ? null : favoredIn(context, found.name)
+}
 
 /** Looks only: the principal that was served least recently, among those of classes that are not out. */
-export const longestUnserved = (context: ScopeContext, isOut: IsOut = nobodyIsOut): Front | null =>
-  frontBy(context, 'byAge', isOut)
+export const longestUnserved = (context: ScopeContext, isOut: IsOut = nobodyIsOut): Front | null => {
+  const found = lines.first(context.lines, 'byAge', isOut)
+  return found === undefined ? null : frontOf(context, found.name)
+}
 
 /** Principals that are looked at for a call that may pass one that does not fit. */
 const passersLookedAt = 32
@@ -55,7 +66,7 @@ const passersLookedAt = 32
 /** The first in the order of turns whose head fits; everybody keeps place and turn. */
 export const nextThatFits = (context: ScopeContext, fits: (waiting: Waiting) => boolean): Waiting | null => {
   for (const name of lines.firstNames(context.lines, 'byTag', passersLookedAt)) {
-    const { head } = frontOf(context, name)
+    const head = favoredIn(context, name)
     if (fits(head)) return head
   }
   return null

@@ -1,6 +1,7 @@
 /** The bounds on waiting that follow from a policy, as numbers. */
 import type { PriorityClass } from '../model/call.ts'
 import type { Policy } from '../model/policy.ts'
+import { favorPatienceMs } from './favor.ts'
 import { rankOf } from './primary-order.ts'
 
 /** Of an auxiliary, the default. */
@@ -20,6 +21,8 @@ export interface PrimaryWorstCase {
   readonly callsAhead?: number
   /** Primaries of better ranks that wait at one time, at most. Default 0. */
   readonly betterWaiting?: number
+  /** Whether calls have turns (`turnId`), so that those of begun turns may pass it. Default false. */
+  readonly turns?: boolean
   /** Longest time until a place comes free for which the next primary fits, milliseconds. Default 0: there is always one. */
   readonly placeEveryMs?: number
 }
@@ -37,7 +40,8 @@ const otherRanks = 3
  *
  * Of a primary: it waits for those before it, for one call of a lower rank that has aged, and for a quantum of
  * background between any two of these; one of a lower rank first for `maxRankDeferralMs`, for each call of its
- * rank. Infinity for a lower rank where that is null.
+ * rank. Infinity for a lower rank where that is null. With turns, calls of begun turns may pass it for half its pending
+ * timeout first.
  */
 export const worstCaseWaitMs = (policy: Policy, ask: WorstCase | PrimaryWorstCase = {}): number =>
   ask.lane === 'primary' ? ofPrimary(policy, ask) : ofAuxiliary(policy, ask)
@@ -47,12 +51,13 @@ const ofAuxiliary = (policy: Policy, { principals = 1, callsAhead = 0 }: WorstCa
 
 const ofPrimary = (
   policy: Policy,
-  { priorityClass, callsAhead = 0, betterWaiting = 0, placeEveryMs = 0 }: PrimaryWorstCase,
+  { priorityClass, callsAhead = 0, betterWaiting = 0, placeEveryMs = 0, turns = false }: PrimaryWorstCase,
 ): number => {
+  const passedMs = turns ? favorPatienceMs(policy, 'primary') : 0
   const calls = callsAhead + 1
   // Before each place that a primary gets, a quantum may take one.
   const passes = (count: number): number => 2 * count * placeEveryMs
-  if (rankOf(policy, priorityClass) === 0) return passes(calls + 1)
+  if (rankOf(policy, priorityClass) === 0) return passedMs + passes(calls + 1)
   if (policy.maxRankDeferralMs === null) return Number.POSITIVE_INFINITY
-  return calls * (policy.maxRankDeferralMs + passes((betterWaiting + 1) * otherRanks + 1))
+  return passedMs + calls * (policy.maxRankDeferralMs + passes((betterWaiting + 1) * otherRanks + 1))
 }

@@ -12,22 +12,24 @@ import { encodeQos, restoreQos } from '../limits/shed-limits.ts'
 import { lanes, priorityClasses } from '../model/call.ts'
 import { evidenceKinds } from '../model/evidence.ts'
 import { decodeOrThrow, InvalidInput } from '../model/invalid.ts'
-import { type Policy, restorePolicy } from '../model/policy.ts'
+import type { Policy } from '../model/policy.ts'
+import { restorePolicy } from '../model/read-policy.ts'
 import { written } from '../scheduling/debts.ts'
 import { reorderPrimaries } from '../scheduling/primary-order.ts'
-import {
-  emptyContext,
-  type InFlight,
-  lookup,
-  noCounters,
-  openPhase,
-  type Principal,
-  type ScopeContext,
-} from '../state/context.ts'
+import type { InFlight } from '../state/calls.ts'
+import { emptyContext, lookup, openPhase, type Principal, type ScopeContext } from '../state/context.ts'
+import { noCounters } from '../state/counts.ts'
 import { draftOf } from '../state/draft.ts'
 import { decodeBelief, encodeBelief } from './belief-schema.ts'
 import { type EncodedPrincipal, type EncodedScope, snapshotVersion } from './encoded.ts'
-import { byGrant, restoreExpected, restoreFlights, restorePrincipals, restoreWaiting } from './restore.ts'
+import {
+  byGrant,
+  restoreExpected,
+  restoreFavor,
+  restoreFlights,
+  restorePrincipals,
+  restoreWaiting,
+} from './restore.ts'
 import { checkInFlight, checkPairs, checkWaiting } from './rows.ts'
 
 const byKey = <T>(map: HashMap.HashMap<string, T>): Array<readonly [string, T]> =>
@@ -76,6 +78,17 @@ export function* placesOf({
 export const byPlace = ([, one]: readonly [string, number], [, other]: readonly [string, number]): number =>
   one - other
 
+const encodeFavor = ({ favor }: ScopeContext): Pick<EncodedScope, 'favor'> => {
+  const names = (turns: typeof favor.begun) => byKey(turns).map(([name]) => name)
+  const { begunSinceMs } = favor
+  const [begun, begunBefore] = [names(favor.begun), names(favor.begunBefore)]
+  const seats = favor.ranks.flatMap(({ allAside, early }, rank) =>
+    allAside.size === 0 ? [] : [{ rank, aside: toArray(allAside).map(({ id }) => id), early: byKey(early) }],
+  )
+  const isEmpty = begun.length + begunBefore.length + seats.length + begunSinceMs === 0
+  return isEmpty ? {} : { favor: { begun, begunBefore, begunSinceMs, seats } }
+}
+
 /** What a snapshot holds of a principal; the rest follows from its calls. */
 export const encodePrincipal = ({ tag, servedAt, heldFromMs }: Principal): EncodedPrincipal => ({
   tag,
@@ -109,6 +122,7 @@ export const encodeScope = (context: ScopeContext): EncodedScope => ({
   passedBefore: context.passedBefore,
   turns: byKey(context.turns),
   foregroundActive: context.foregroundActive,
+  ...encodeFavor(context),
   budget: ordered(meterNames, context.budget),
   belief: encodeBelief(context.belief),
   demand: context.demand,
@@ -259,5 +273,6 @@ const decoded = (input: unknown): ScopeContext => {
     draft.qos = restoreQos(encoded.qos, calls)
     reorderPrimaries(draft)
   }
+  restoreFavor(draft, encoded)
   return draft
 }

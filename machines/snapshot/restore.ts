@@ -5,12 +5,15 @@ import { fromArray, push } from '../collections/queue.ts'
 import { takenAtAdmission } from '../limits/charges.ts'
 import type { Lane } from '../model/call.ts'
 import { defaultCharges } from '../model/charges.ts'
-import { type Policy, weightOf } from '../model/policy.ts'
+import type { Policy } from '../model/policy.ts'
+import { weightOf } from '../model/shares.ts'
 import { readBack as readBackDebts } from '../scheduling/debts.ts'
 import { costOf, isReady, standAsRead } from '../scheduling/fairness.ts'
+import { noteFresh, restoreSeats } from '../scheduling/favor.ts'
 import { countFlight } from '../scheduling/grant.ts'
 import { standingRank } from '../scheduling/primary-order.ts'
-import { type InFlight, lookup, type Place, type ScopeContext, type Waiting } from '../state/context.ts'
+import type { InFlight, Place, Waiting } from '../state/calls.ts'
+import { lookup, type ScopeContext } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import type { EncodedPrincipal, EncodedScope } from './encoded.ts'
 
@@ -73,6 +76,7 @@ export const restoreWaiting = (draft: Draft, calls: ReadonlyArray<Waiting>): voi
   draft.waiting = HashMap.mutate(HashMap.empty<string, Waiting>(), (map) => {
     for (const waiting of calls) HashMap.set(map, waiting.call.id, completed(waiting))
   })
+  for (const { call, ofBegunTurn } of calls) if (ofBegunTurn !== true) noteFresh(draft, call)
   draft.counts.primaryWaiting += arrivals.primary.length
   draft.counts.auxiliaryWaiting += arrivals.auxiliary.length
   draft.primaries = primaries.map(fromArray)
@@ -80,6 +84,20 @@ export const restoreWaiting = (draft: Draft, calls: ReadonlyArray<Waiting>): voi
   draft.urgent = fromArray(urgents)
   draft.unclaimed = addAll(draft.unclaimed, unclaimed)
   draft.dependents = HashMap.fromIterable(dependents)
+}
+
+/** The seats as they were, and the turns that have begun. Older versions favored no turn. */
+export const restoreFavor = (draft: Draft, { favor }: EncodedScope): void => {
+  if (favor === undefined) return restoreSeats(draft, [])
+  const begun = (names: ReadonlyArray<string>) =>
+    HashMap.fromIterable(names.map((name) => [name, true as const]))
+  draft.favor = {
+    ...draft.favor,
+    begun: begun(favor.begun),
+    begunBefore: begun(favor.begunBefore),
+    begunSinceMs: favor.begunSinceMs,
+  }
+  restoreSeats(draft, favor.seats)
 }
 
 /** Where an older version wrote only how many expect an id, those that name it do. */
@@ -120,6 +138,7 @@ export const restorePrincipals = (
         name,
         {
           queue: fromArray(places),
+          begun: fromArray(places.filter(({ id }) => lookup(draft.waiting, id)?.ofBegunTurn === true)),
           waiting: places.length,
           inFlight: inFlightCount,
           stands: null,

@@ -7,7 +7,7 @@ import { Schema } from 'effect'
 import type { Cost } from '../limits/budget.ts'
 import { CallSchema, isCall } from '../model/call.ts'
 import { decodeOrThrow, InvalidInput, integer, maxSafe } from '../model/invalid.ts'
-import type { InFlight, TakenTurn, Waiting } from '../state/context.ts'
+import type { InFlight, TakenTurn, Waiting } from '../state/calls.ts'
 
 const counted = integer(0, maxSafe)
 const stages = ['admitted', 'dispatched', 'accepted'] as const
@@ -25,6 +25,7 @@ export const WaitingSchema = Schema.Struct({
   unclaimedUntilMs: Schema.NullOr(Schema.Int),
   /** Missing in rows that older versions wrote. */
   dispatchAtOnce: Schema.optional(Schema.Boolean),
+  ofBegunTurn: Schema.optional(Schema.Literal(true)),
   sizeRefusals: Schema.optional(counted),
   heldFromMs: Schema.optional(Schema.Finite),
   inheritedRank: Schema.optional(Schema.NullOr(integer(0, 3))),
@@ -106,6 +107,7 @@ export const isWaitingRow = (row: unknown): boolean => {
     heldFromMs,
     inheritedRank = null,
     triedAtMs = 0,
+    ofBegunTurn = true,
   } = row as Waiting
   return (
     hasPlace(row as Waiting) &&
@@ -116,6 +118,7 @@ export const isWaitingRow = (row: unknown): boolean => {
     waitsFor.every(isText) &&
     (unclaimedUntilMs === null || Number.isSafeInteger(unclaimedUntilMs)) &&
     isFlag(dispatchAtOnce) &&
+    ofBegunTurn === true &&
     isReading(heldFromMs) &&
     (inheritedRank === null || [0, 1, 2, 3].includes(inheritedRank))
   )

@@ -5,91 +5,24 @@ import type { Order } from '../collections/order.ts'
 import { empty, type Queue } from '../collections/queue.ts'
 import { type Belief, unknownBelief } from '../limits/belief/belief.ts'
 import { type Demand, noDemand } from '../limits/belief/demand.ts'
-import { type Budget, type Cost, declare, noBudget } from '../limits/budget.ts'
+import { type Budget, declare, noBudget } from '../limits/budget.ts'
 import { initialCapacity, type LearnedCapacity } from '../limits/capacity.ts'
 import type { Pace } from '../limits/pacing.ts'
 import { emptyQos, type QosState } from '../limits/shed-limits.ts'
-import type { Call, Lane, PriorityClass } from '../model/call.ts'
-import type { Decision, DeferReason, EpisodeSummary, GrantReason, ScopeState } from '../model/decision.ts'
+import type { Lane, PriorityClass } from '../model/call.ts'
+import type { Decision, EpisodeSummary, ScopeState } from '../model/decision.ts'
 import type { EvidenceKind } from '../model/evidence.ts'
 import type { Policy } from '../model/policy.ts'
+import type { InFlight, Place, Waiting } from './calls.ts'
+import { type Counters, type Counts, noCounters, noCounts } from './counts.ts'
+import { type Favor, noFavor } from './favor.ts'
 import { type Lines, noLines, type Stand } from './lines.ts'
-
-/**
- * A call's place: its number in order of submission. The call keeps it through every refusal and preemption.
- */
-export interface Place {
-  readonly seq: number
-  readonly id: string
-}
-
-/** A call that waits. */
-export interface Waiting {
-  readonly call: Call
-  readonly seq: number
-  readonly submittedAt: number
-  /** Dispatches so far. */
-  readonly attempts: number
-  /** When it was dispatched last, epoch milliseconds; 0: never. */
-  readonly triedAtMs: number
-  /** Refusals so far that may have been for its own size. */
-  readonly sizeRefusals: number
-  readonly reason: DeferReason
-  /** An auxiliary that may pass a closed gate. */
-  readonly urgent: boolean
-  /** Of a primary that others wait for: the best of their ranks, where that is better than its own; else null. */
-  readonly inheritedRank: number | null
-  /** Ids of calls that must end first; empty when the call stands in its queue. */
-  readonly waitsFor: ReadonlyArray<string>
-  /** Epoch milliseconds at which the call expires unless its owner claims it; null when it has an owner. */
-  readonly unclaimedUntilMs: number | null
-  /** The owner sends as soon as it holds the permit. */
-  readonly dispatchAtOnce: boolean
-  /** Reading of the held clock when it was submitted. */
-  readonly heldFromMs: number
-}
-
-/** A call that holds a permit. */
-export interface InFlight {
-  readonly call: Call
-  readonly seq: number
-  readonly submittedAt: number
-  /** Dispatches so far, this one included. */
-  readonly attempts: number
-  /** Refusals so far that may have been for its own size. */
-  readonly sizeRefusals: number
-  readonly grantedAt: number
-  readonly stage: 'admitted' | 'dispatched' | 'accepted'
-  readonly grant: GrantReason
-  /** The cancel policy asked for the place back. */
-  readonly preempted: boolean
-  /** The call borrows its parent's place, so it takes none of its own. */
-  readonly borrowed: boolean
-  /** The call counts against its class's window until it is accepted. */
-  readonly paced: boolean
-  /** What was taken from the budget for it. */
-  readonly taken: Cost
-  /** Reading of the held clock when it was submitted. */
-  readonly heldFromMs: number
-  /** The turn that an auxiliary took, so that a refusal gives it back; null for any other call. */
-  readonly turn: TakenTurn | null
-}
-
-/** A principal's turn as it was taken. */
-export interface TakenTurn {
-  /** The place of its principal in the order of age. */
-  readonly place: number | null
-  /** Its principal's tag before and after it. */
-  readonly tag: number
-  readonly endTag: number
-  /** Its principal's `servedAt` and `heldFromMs` as they were. */
-  readonly servedAt: number
-  readonly heldFromMs: number
-}
 
 /** One principal's part of the auxiliary lane. */
 export interface Principal {
   readonly queue: Queue<Place>
+  /** Those of its calls whose turns have begun. It may hold places of calls that are gone. */
+  readonly begun: Queue<Place>
   readonly waiting: number
   readonly inFlight: number
   /** Where it stands for a turn; null without a backlog, and at its quota. */
@@ -106,22 +39,6 @@ export interface Principal {
 export interface Debts {
   readonly order: Order
   readonly tags: HashMap.HashMap<string, number>
-}
-
-export interface Counters {
-  readonly submitted: number
-  readonly granted: number
-  readonly completed: number
-  readonly refusedByProvider: number
-  readonly lateSettlements: number
-  readonly lateEvidence: number
-  readonly dependencyGrants: number
-  readonly fairnessQuanta: number
-  readonly preemptions: number
-  readonly abandoned: number
-  readonly unknownOutcomes: number
-  readonly expired: number
-  readonly rejected: number
 }
 
 /**
@@ -183,6 +100,7 @@ export interface ScopeContext {
   readonly expected: HashMap.HashMap<string, ReadonlyArray<string>>
   readonly turns: HashMap.HashMap<string, Turn>
   readonly heldTurns: number
+  readonly favor: Favor
   readonly foregroundActive: boolean
   readonly budget: Budget
   /** What is believed of the provider's limits on input tokens. */
@@ -250,22 +168,6 @@ export interface Turn {
   readonly beganAt: number
 }
 
-export interface Counts {
-  readonly primaryWaiting: number
-  /** Primaries that stand in their queue, not waiting for a dependency. */
-  readonly primaryReady: number
-  readonly primaryInFlight: number
-  readonly primaryUnaccepted: number
-  readonly auxiliaryWaiting: number
-  readonly auxiliaryInFlight: number
-  /**
-   * Auxiliaries in flight that a primary must wait for. Auxiliaries that primaries owe or need are left out.
-   */
-  readonly auxiliaryInTheWay: number
-  /** Places taken; a borrowed place is not taken twice. */
-  readonly places: number
-}
-
 export interface Phase {
   /** `primaryPending`: the time at which patience, then grace, ends. */
   readonly patienceUntilMs: number
@@ -287,33 +189,6 @@ export const openPhase: Phase = {
   lookAgainMs: 0,
   promise: null,
   lingerUntilMs: 0,
-}
-
-const noCounts: Counts = {
-  primaryWaiting: 0,
-  primaryReady: 0,
-  primaryInFlight: 0,
-  primaryUnaccepted: 0,
-  auxiliaryWaiting: 0,
-  auxiliaryInFlight: 0,
-  auxiliaryInTheWay: 0,
-  places: 0,
-}
-
-export const noCounters: Counters = {
-  submitted: 0,
-  granted: 0,
-  completed: 0,
-  refusedByProvider: 0,
-  lateSettlements: 0,
-  lateEvidence: 0,
-  dependencyGrants: 0,
-  fairnessQuanta: 0,
-  preemptions: 0,
-  abandoned: 0,
-  unknownOutcomes: 0,
-  expired: 0,
-  rejected: 0,
 }
 
 /** The context of a scope before its first event. */
@@ -348,6 +223,7 @@ export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContex
   expected: HashMap.empty(),
   turns: HashMap.empty(),
   heldTurns: 0,
+  favor: noFavor,
   foregroundActive: false,
   budget: declare(noBudget, policy.limits, at),
   belief: unknownBelief,

@@ -21,6 +21,8 @@ export const edgePolicy: fc.Arbitrary<PolicyInput> = fc
     drainIntervalMs: fc.constantFrom(0, 1, 1_000),
     maxDeferralMs: fc.constantFrom(100, 5_000),
     maxRankDeferralMs: fc.constantFrom(null, 100, 20_000),
+    favor: fc.constantFrom('begunInPrincipal' as const, 'begun' as const, 'arrival' as const),
+    primaryPendingTimeoutMs: fc.constantFrom(30_000, 1_800_000),
     lingerMs: fc.constantFrom(0, 5_000),
     maxAttempts: fc.constantFrom(1, 3),
     principalQuota: fc.constantFrom(null, null, 1, 2),

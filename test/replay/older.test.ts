@@ -87,8 +87,13 @@ describe('a journal that was written before some fields were', () => {
   ])('is opened from %s, and the policy that it was written under is no change', async (_, history) => {
     const kernel = await open(history)
     const before = kernel.runners.get(scope)?.position
-    // Lower ranks did not age then.
-    const then = { capacity: 2, unclaimedExpiryMs: 30_000, maxRankDeferralMs: null }
+    // Lower ranks did not age then, and no turn was favored.
+    const then = {
+      capacity: 2,
+      unclaimedExpiryMs: 30_000,
+      maxRankDeferralMs: null,
+      favor: 'arrival',
+    } as const
     const runner = kernel.scope(scope, then)
     expect(runner.position).toBe(before)
     expect(runner.context.policy).toEqual(parsePolicy(then))

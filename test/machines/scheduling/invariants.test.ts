@@ -13,7 +13,7 @@ import {
 } from '../../../machines/index.ts'
 import { broken, checked } from '../../../machines/model/invariant.ts'
 import { checkGrant, checkScope } from '../../../machines/scheduling/invariants.ts'
-import type { Waiting } from '../../../machines/state/context.ts'
+import type { Waiting } from '../../../machines/state/calls.ts'
 import { Story } from '../story.ts'
 
 /** One place taken, two auxiliaries of one principal behind it, and a primary that waits. */
