@@ -108,6 +108,7 @@ export {
   JournalLocked,
   JournalTooNew,
   JournalUnavailable,
+  type JournalUsage,
 } from './journal/journal.ts'
 export { type ForegroundSink, foregroundInput } from './leases/foreground-input.ts'
 export {

@@ -28,12 +28,23 @@ const policyText = (policy: ScopeStatus['policy']): string => {
   return values.length === 0 ? 'the default' : `the default, but ${values.join(', ')}`
 }
 
-const textOf = (path: string, { isLive, scopes }: JournalStatus, seconds: (ms: number) => string): string => {
+const sizeText = ({ bytes, walBytes, entries, oldestAt }: JournalStatus['journal']): string => {
+  const mebibytes = (size: number): string => `${(size / 1024 / 1024).toFixed(1)} MiB`
+  const since = oldestAt === null ? '' : `, the oldest of ${new Date(oldestAt).toISOString()}`
+  return `${mebibytes(bytes)} and ${mebibytes(walBytes)} of write-ahead log, ${entries} entries${since}`
+}
+
+const textOf = (
+  path: string,
+  { isLive, journal, scopes }: JournalStatus,
+  seconds: (ms: number) => string,
+): string => {
   const lane = (name: string, { waiting, inFlight, longestWaitMs, longestActiveMs }: LaneStatus): string =>
     `  ${name.padEnd(9)}  ${waiting} waiting${longestWaitMs === null ? '' : ` (oldest ${seconds(longestWaitMs)})`}, ` +
     `${inFlight} permits held${longestActiveMs === null ? '' : ` (oldest ${seconds(longestActiveMs)})`}`
   return [
     `${path}: ${isLive ? 'written by a live host' : 'no host writes it; as it was left'}, scopes: ${scopes.length}`,
+    `  ${sizeText(journal)}`,
     ...scopes.flatMap(
       ({ scope, state, auxiliaryGate, placesTaken, capacity, primary, auxiliary, policy }) => [
         `${scope}: ${state}, gate ${auxiliaryGate}, ${placesTaken} of ${capacity} places taken`,

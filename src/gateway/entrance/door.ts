@@ -41,6 +41,7 @@ import { type Arrival, askedCall } from './asking.ts'
 import { isProblems } from './call-headers.ts'
 import { type Doorkeeper, isToken } from './doorkeeper.ts'
 import type { EntranceGuard } from './guarded.ts'
+import { Health } from './health.ts'
 import { isOperator, releaseScope } from './operator.ts'
 import { targetOf } from './target.ts'
 
@@ -77,6 +78,7 @@ export class Door {
   readonly #live = new Set<ProxiedCall>()
   readonly #places: KeptPlaces
   readonly #startedAtMs: number
+  readonly #health: Health
   /** Bodies that arrive or are kept: each until it cannot be sent again, or its client is away. */
   readonly #held: HeldBytes
   #closing = false
@@ -87,6 +89,7 @@ export class Door {
     this.#ports = ports
     this.#places = new KeptPlaces(kernelOf(host).clock)
     this.#held = new HeldBytes(ports.heldBodiesLimitBytes)
+    this.#health = new Health(host)
     this.#callPorts = {
       transport,
       estimator,
@@ -151,7 +154,7 @@ export class Door {
     const { doorkeeper } = this.#ports
     const stranger = doorkeeper.refuses(request)
     if (stranger !== null) return this.#refuse(request, response, stranger)
-    if (path === '/healthz') return this.#health(response)
+    if (path === '/healthz') return this.#answerHealth(response)
     if (path === '/lanes/release' && request.method === 'POST') return this.#release(request, response)
     const holder = doorkeeper.holderOf(request)
     if (holder !== null && !isToken(holder)) return this.#refuse(request, response, holder)
@@ -176,10 +179,10 @@ export class Door {
     )
   }
 
-  #health(response: ServerResponse): void {
+  #answerHealth(response: ServerResponse): void {
     const { failure } = kernelOf(this.#ports.host)
     if (failure !== null) return sendProblem(response, journalFailed(failure.message))
-    sendJson(response, { status: this.#closing ? 'closing' : 'ok' })
+    void this.#health.answer(this.#closing).then((answer) => sendJson(response, answer))
   }
 
   /** `{"scope": name}`, from the operator: ends the waits that the provider imposed. */
