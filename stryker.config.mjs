@@ -14,6 +14,8 @@ export default {
   reporters: ['progress', 'clear-text', 'json'],
   clearTextReporter: { reportTests: false, logTests: false },
   jsonReporter: { fileName: 'test-artifacts/mutation.json' },
+  // A run goes on from what the last one knew: mutants of files that are unchanged, with their tests, are not run again.
+  incremental: true,
   incrementalFile: 'test-artifacts/mutation-known.json',
   thresholds: { high: 95, low: 85, break: 85 },
 }

@@ -65,7 +65,7 @@ export const close = (draft: Draft, unused: ReadonlyArray<string>): void => {
   )
 }
 
-/** The host that held the permits is gone: what was not sent returns, what was sent is unknown, what waits needs its owner. */
+/** The host that held the permits is gone. A call that was not sent goes back to its place, a call that was sent has an unknown outcome, and a waiting call needs its owner. */
 export const recover = (draft: Draft): void => {
   draft.nested = HashMap.empty()
   draft.unannounced = []
@@ -86,7 +86,7 @@ export const recover = (draft: Draft): void => {
   disown(draft)
 }
 
-/** Calls that may have been sent in what was lost are never sent again: their owners hear that the outcome is unknown. */
+/** A part of the history is lost. Calls that it may have sent are never sent again: their owners hear that the outcome is unknown. */
 export const loseHistory = (draft: Draft, calls: ReadonlyArray<string>): void => {
   for (const callId of calls) {
     const waiting = lookup(draft.waiting, callId)

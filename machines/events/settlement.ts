@@ -1,4 +1,4 @@
-/** A dispatch is answered: what that does to the call, to the budget and to what is known of the provider. */
+/** Events after a dispatch. Each changes the call, the budget and the belief about the provider. */
 import { HashMap } from 'effect'
 import * as belief from '../limits/belief/belief.ts'
 import { type Cost, charge, learn } from '../limits/budget.ts'
@@ -25,7 +25,7 @@ export const accepted = (draft: Draft, callId: string): void => {
   draft.inFlight = HashMap.set(draft.inFlight, callId, begin(draft, flight))
 }
 
-/** What the acceptance of a call says of its lane, its class and the ceiling; answers the call as accepted. */
+/** Applies an acceptance to the lane, the class and the belief. Returns the call as accepted. */
 const begin = (draft: Draft, flight: InFlight): InFlight => {
   if (flight.call.lane === 'primary') draft.counts.primaryUnaccepted -= 1
   if (flight.paced) leaveWindow(draft, flight)
@@ -66,7 +66,7 @@ export const settle = (draft: Draft, event: Settled): void => {
   end(draft, now.call, event.outcome)
 }
 
-/** Refusals that any call would have got: how long they last is bounded by time, not by how often one is tried meanwhile. */
+/** Any call would have got such a refusal. The pending timeout bounds how long a call meets them; `maxAttempts` does not count them. */
 const saysNothingOfSize: ReadonlySet<EvidenceKind> = new Set([
   'overloaded',
   'concurrency',
@@ -90,7 +90,7 @@ const settleThrottled = (draft: Draft, flight: InFlight, { evidence, owner }: Se
   end(draft, flight.call, 'throttled')
 }
 
-/** Corrects what was taken at admission by what the provider has taken in the end. */
+/** Corrects the charge of the admission: the provider charges some calls more or less in the end. */
 const account = (draft: Draft, flight: InFlight, { outcome, usage }: Settled): void => {
   const { stage, taken, call } = flight
   const cost = takenInTheEnd(draft.policy.charges, call, { outcome, stage, usage, taken })
@@ -115,9 +115,9 @@ const correct = (draft: Draft, flight: InFlight, cost: Cost, acceptedTokens: num
     draft.belief = belief.sent(draft.belief, beyondEstimate, flight.grantedAt, draft.at)
 }
 
-/** What a refusal says of this class and of the ceiling. */
+/** Applies a refusal to the call's class and to the belief. */
 const weigh = (draft: Draft, evidence: Evidence, flight: InFlight): void => {
-  // What waiting cannot mend says nothing about when others may go, unless it is the whole credential's quota.
+  // A fault of this request alone says nothing about other calls. An exhausted quota of the credential does.
   if (!evidence.retryable) {
     if (evidence.kind === 'quota-exhausted' && evidence.scope !== 'model') {
       holdFor(draft, evidence, evidence.retryAfterMs ?? draft.policy.quotaHoldMs)
@@ -126,7 +126,7 @@ const weigh = (draft: Draft, evidence: Evidence, flight: InFlight): void => {
   }
   const { call, grantedAt } = flight
   const pace = draft.pacing[call.priorityClass] ?? pacing.steady
-  // What a token limit says binds calls by their size, and the planner goes by that.
+  // A refusal by a token limit binds calls by their size: it goes to the belief, and the planner reads it there.
   if (belief.layerOf(evidence.kind) !== null) {
     // A wait too long to be believed holds the whole scope until one call finds out.
     const isHeld = evidence.holdMs !== undefined

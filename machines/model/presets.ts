@@ -92,3 +92,12 @@ export const poolPolicy: Policy = {
   drainIntervalMs: 0,
   lingerMs: 0,
 }
+
+/** The presets by name. `contract` follows the contract's letter, `pool` is for workers without a provider. */
+export const policyPresets = {
+  contract: defaultPolicy,
+  adaptive: adaptivePolicy,
+  pool: poolPolicy,
+} as const
+
+export type PresetName = keyof typeof policyPresets

@@ -1,10 +1,43 @@
 /** Policies as users and journals write them: completed by what they leave out. */
-import { checkPolicy, type Policy, type PolicyInput } from './policy.ts'
-import { autoQos, defaultPolicy } from './presets.ts'
+import type { Charges } from './charges.ts'
+import { InvalidInput, shown } from './invalid.ts'
+import { checkPolicy, type Limits, type Policy, type QosPolicy } from './policy.ts'
+import { autoQos, defaultPolicy, type PresetName, policyPresets } from './presets.ts'
 
-/** Fills in defaults and checks the whole. Throws `InvalidInput` with field, range and value. */
-export const parsePolicy = (input: PolicyInput = {}, base: Policy = defaultPolicy): Policy =>
-  completed('policy', input, base)
+export type PolicyInput = Partial<Omit<Policy, 'limits' | 'charges' | 'qos'>> & {
+  /** The preset that gives the fields that are left out. Default: that of the function that takes the policy. */
+  readonly preset?: PresetName
+  readonly limits?: Partial<Limits>
+  /** A field that is left out is as in `defaultCharges`. */
+  readonly charges?: Partial<Charges>
+  /** A field that is left out is `auto`: `{}` sizes everything by the capacity. */
+  readonly qos?: Partial<QosPolicy> | null
+}
+
+const presetNamed = (name: unknown): Policy => {
+  if (typeof name === 'string' && Object.hasOwn(policyPresets, name)) return policyPresets[name as PresetName]
+  const expected = `one of ${Object.keys(policyPresets).join(', ')}`
+  throw new InvalidInput([{ field: 'policy.preset', expected, got: shown(name) }])
+}
+
+/**
+ * Fills in the fields that are left out, from the preset that `input` names or else from `base`, and checks the
+ * whole. Throws `InvalidInput` with field, range and value.
+ */
+export const parsePolicy = (input: PolicyInput = {}, base: Policy = defaultPolicy): Policy => {
+  if (typeof input !== 'object' || input === null || input.preset === undefined)
+    return completed('policy', input, base)
+  const { preset, ...fields } = input
+  return completed('policy', fields, presetNamed(preset))
+}
+
+/** The fields of `policy` that differ from `base`, so that `parsePolicy(differences, base)` is `policy` again. */
+export const policyDifferences = (policy: Policy, base: Policy = defaultPolicy): Partial<Policy> =>
+  Object.fromEntries(
+    Object.entries(policy).filter(
+      ([field, value]) => JSON.stringify(value) !== JSON.stringify(base[field as keyof Policy]),
+    ),
+  )
 
 /**
  * The values of fields whose default has changed: they keep the behaviour of scopes from before the field

@@ -47,7 +47,7 @@ const backsOff =
 
 /** The first call, of the principal that was served least recently, whose class does not back off. */
 export const turnFront = (context: ScopeContext): Waiting | null =>
-  longestUnserved(context, backsOff(context))
+  longestUnserved(context, backsOff(context))?.head ?? null
 
 /** The call whose turn it is; null when nobody may take one. */
 export const nextInTurn = (context: ScopeContext): Waiting | null => nextAuxiliary(context, backsOff(context))
@@ -71,10 +71,10 @@ export const isHeld = (context: ScopeContext): boolean => {
 /** Milliseconds that the held clock has still to run before a quantum is owed; null when nobody could have it. */
 export const owedInMs = (context: ScopeContext): number | null => {
   const { heldMs, policy, primaryOwed, quantumEndedHeldMs } = context
-  const front = turnFront(context)
+  const front = longestUnserved(context, backsOff(context))
   if (front === null) return null
   // Quanta and primaries take turns, unless the primary cannot go for that long itself.
-  const sinceMs = Math.max(heldSince(context, front), primaryOwed ? quantumEndedHeldMs : 0)
+  const sinceMs = Math.max(heldSince(front), primaryOwed ? quantumEndedHeldMs : 0)
   return Math.max(0, sinceMs + policy.maxDeferralMs - heldMs)
 }
 

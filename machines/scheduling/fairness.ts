@@ -112,8 +112,8 @@ const lineOf = (draft: Draft, { queue }: Principal): PriorityClass =>
 interface Change {
   /** Its first call may be another one. */
   readonly first?: boolean
-  /** It was served, and goes behind the others. */
-  readonly served?: boolean
+  /** It was served, and goes behind the others: the class of the call that is its first now, or null. */
+  readonly served?: PriorityClass | null
   /** It was served, and keeps its place: the call that it was held for still waits. */
   readonly stays?: boolean
 }
@@ -124,7 +124,7 @@ const keep = (
   name: string,
   before: Principal,
   after: Principal,
-  { first: isOtherFirst = false, served: wasServed = false, stays = false }: Change = {},
+  { first: isOtherFirst = false, served, stays = false }: Change = {},
 ): void => {
   const stood = before.stands
   if (isParked(draft.policy, name, before)) draft.parked -= 1
@@ -139,13 +139,12 @@ const keep = (
     const heldFromMs = Math.max(after.heldFromMs, draft.heldMs)
     return put(draft, name, stand(draft, name, { ...after, tag, heldFromMs }, standBehind(draft, after)))
   }
-  const stands =
-    wasServed && !stays
-      ? standBehind(draft, after)
-      : isOtherFirst || stays
-        ? { line: lineOf(draft, after), place: stood.place }
-        : stood
-  if (!wasServed && stands.line === stood.line) return put(draft, name, after)
+  const stands = served
+    ? { line: served, place: stays ? stood.place : draft.lines.nextPlace }
+    : isOtherFirst
+      ? { line: lineOf(draft, after), place: stood.place }
+      : stood
+  if (!served && stands.line === stood.line) return put(draft, name, after)
   draft.lines = leave(draft.lines, name, before.tag, stood)
   put(draft, name, stand(draft, name, after, stands))
 }
@@ -260,8 +259,10 @@ export const served = (draft: Draft, waiting: Waiting, inTurn: boolean): TakenTu
   const rest = remove(queue, waiting.seq, seqOf)
   const left = before.waiting - 1
   const begun = waiting.ofBegunTurn === true ? remove(before.begun, waiting.seq, seqOf) : before.begun
+  const next = left === 0 ? null : headOf(draft, rest)
+  if (left > 0 && next === null) broken('I4', `principal ${name} has a backlog without a call`)
   const principal: Principal = {
-    queue: left === 0 ? empty() : (headOf(draft, rest)?.queue ?? rest),
+    queue: next?.queue ?? empty(),
     begun: left === 0 ? empty() : begun,
     waiting: left,
     inFlight: before.inFlight + 1,
@@ -270,7 +271,7 @@ export const served = (draft: Draft, waiting: Waiting, inTurn: boolean): TakenTu
     servedAt: draft.at,
     heldFromMs: passes ? heldFromMs : draft.heldMs,
   }
-  keep(draft, name, before, principal, { served: true, stays: passes })
+  keep(draft, name, before, principal, { served: next?.head.call.priorityClass ?? null, stays: passes })
   return turn
 }
 

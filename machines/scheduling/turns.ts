@@ -14,10 +14,17 @@ import * as lines from '../state/lines.ts'
 import { headOf, isReady } from './fairness.ts'
 import { isPatient } from './favor.ts'
 
-/** The first call of a principal that stands in a line: it has one. */
-const headIn = (context: ScopeContext, name: string): Waiting => {
-  const found = headOf(context, (lookup(context.principals, name) as Principal).queue)
-  return found?.head ?? broken('I4', `principal ${name} stands in a line without a backlog`)
+/** A principal that stands in a line, and its first call. */
+export interface Front {
+  readonly head: Waiting
+  readonly principal: Principal
+}
+
+const frontOf = (context: ScopeContext, name: string): Front => {
+  const principal = lookup(context.principals, name) as Principal
+  const found = headOf(context, principal.queue)
+  if (found === null) return broken('I4', `principal ${name} stands in a line without a backlog`)
+  return { head: found.head, principal }
 }
 
 /** The call whose turn it is. */
@@ -32,28 +39,27 @@ type IsOut = (priorityClass: PriorityClass) => boolean
 const nobodyIsOut: IsOut = () => false
 
 /** The call of a principal that goes when its turn comes: of its first and those of begun turns, where they are equal. */
-const favoredIn = (context: ScopeContext, name: string): Waiting => {
-  const oldest = headIn(context, name)
-  if (context.policy.favor === 'arrival' || oldest.ofBegunTurn === true) return oldest
-  const { begun } = lookup(context.principals, name) as Principal
-  if (begun.size === 0 || !isPatient(context, oldest)) return oldest
+const favoredOf = (context: ScopeContext, { head, principal: { begun } }: Front): Waiting => {
+  if (begun.size === 0 || context.policy.favor === 'arrival') return head
+  if (head.ofBegunTurn === true || !isPatient(context, head)) return head
   const found = headOf(context, begun)?.head
-  return found?.call.priorityClass === oldest.call.priorityClass ? found : oldest
+  return found?.call.priorityClass === head.call.priorityClass ? found : head
 }
 
-const headBy = (context: ScopeContext, by: 'byTag' | 'byAge', isOut: IsOut): Waiting | null => {
+const frontBy = (context: ScopeContext, by: 'byTag' | 'byAge', isOut: IsOut): Front | null => {
   const found = lines.first(context.lines, by, isOut)
-  if (found === undefined) return null
-  return by === 'byTag' ? favoredIn(context, found.name) : headIn(context, found.name)
+  return found === undefined ? null : frontOf(context, found.name)
 }
 
 /** Looks only: the call whose turn it is, of a class that is not out; null when nobody may take one. O(log n). */
-export const nextAuxiliary = (context: ScopeContext, isOut: IsOut = nobodyIsOut): Waiting | null =>
-  headBy(context, 'byTag', isOut)
+export const nextAuxiliary = (context: ScopeContext, isOut: IsOut = nobodyIsOut): Waiting | null => {
+  const front = frontBy(context, 'byTag', isOut)
+  return front === null ? null : favoredOf(context, front)
+}
 
-/** Looks only: the first call of the principal that was served least recently, among those of classes that are not out. */
-export const longestUnserved = (context: ScopeContext, isOut: IsOut = nobodyIsOut): Waiting | null =>
-  headBy(context, 'byAge', isOut)
+/** Looks only: the principal that was served least recently, among those of classes that are not out. */
+export const longestUnserved = (context: ScopeContext, isOut: IsOut = nobodyIsOut): Front | null =>
+  frontBy(context, 'byAge', isOut)
 
 /** Principals that are looked at for a call that may pass one that does not fit. */
 const passersLookedAt = 32
@@ -61,7 +67,7 @@ const passersLookedAt = 32
 /** The first in the order of turns whose head fits; everybody keeps place and turn. */
 export const nextThatFits = (context: ScopeContext, fits: (waiting: Waiting) => boolean): Waiting | null => {
   for (const name of lines.firstNames(context.lines, 'byTag', passersLookedAt)) {
-    const head = favoredIn(context, name)
+    const head = favoredOf(context, frontOf(context, name))
     if (fits(head)) return head
   }
   return null
@@ -82,6 +88,6 @@ export const frontCalls = (context: ScopeContext, count: number): ReadonlyArray<
   })
 }
 
-/** Reading of the held clock since which primaries have held `front`, the first call of its principal. */
-export const heldSince = (context: ScopeContext, front: Waiting): number =>
-  Math.max((lookup(context.principals, front.call.principal) as Principal).heldFromMs, front.heldFromMs)
+/** Reading of the held clock since which primaries have held `front`. */
+export const heldSince = ({ head, principal }: Front): number =>
+  Math.max(principal.heldFromMs, head.heldFromMs)

@@ -97,11 +97,11 @@ const decodeCharges = (rows: EncodedBelief['charges']): Charges => {
   })
 }
 
-/** What versions before beliefs wrote: a ramp, of which what was used still counts. */
+/** The ramp that versions before beliefs wrote. Its record of sent tokens is kept. */
 const SlotsSchema = Schema.Array(Schema.Struct({ second: timeMs, tokens }))
 
 /**
- * A belief as it was written. Of a snapshot that has none, what was used is kept and the rest is learned
+ * A belief as it was written. A snapshot without one keeps its record of sent tokens; the rest is learned
  * anew. Throws `InvalidInput`.
  */
 export const decodeBelief = (encoded: unknown, ramp: unknown): Belief => {

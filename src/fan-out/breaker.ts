@@ -1,4 +1,4 @@
-/** What a fan-out asks before it asks for anything else: a circuit breaker, whichever library it comes from. */
+/** The circuit breaker that a fan-out asks before the gate. Any library's breaker fits. */
 import { Data } from 'effect'
 
 /**

@@ -16,8 +16,16 @@ export interface JournalEntry {
   readonly scope: string
   /** The event's own time, epoch milliseconds. */
   readonly at: number
-  /** JSON text `{"event": ..., "decisions": [...]}`. Content-free. */
+  /** JSON text `{"event": ..., "decisions": [...]}`. Content-free. Like `scope` without a NUL character. */
   readonly record: string
+}
+
+/** Throws RangeError for an entry that a journal cannot keep as it is. */
+export const checkEntry = ({ at, scope, record }: JournalEntry): void => {
+  if (!Number.isFinite(at)) throw new RangeError(`entry.at must be epoch ms, got ${at}`)
+  // The SQLite of Node up to 24.4 reads text only up to its first NUL.
+  if (scope.includes('\0')) throw new RangeError('entry.scope must hold no NUL character')
+  if (record.includes('\0')) throw new RangeError('entry.record must hold no NUL character')
 }
 
 /** An entry read back. */
@@ -109,7 +117,7 @@ export interface Journal {
   /**
    * Takes an entry and answers its position at once; durability is told to the listener. Throws
    * `JournalFailure` after a failure or close, and RangeError (taking nothing) when `at` is not a
-   * finite number.
+   * finite number, or a text holds a NUL character.
    */
   readonly append: (entry: JournalEntry) => number
   /**

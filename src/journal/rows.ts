@@ -184,9 +184,10 @@ export class EntryReader {
 
   #counted(after: number): { readonly last: number; readonly n: number } {
     try {
+      // A parameter that is used twice is bound twice: up to 24.4 Node cannot bind a numbered one by its place.
       return this.#db
-        .prepare('select coalesce(max(position), ?1) as last, count(*) as n from entries where position > ?1')
-        .get(after) as { last: number; n: number }
+        .prepare('select coalesce(max(position), ?) as last, count(*) as n from entries where position > ?')
+        .get(after, after) as { last: number; n: number }
     } catch (error) {
       throw new JournalCorrupt(this.#path, `entries ${after + 1}..`, messageOf(error))
     }

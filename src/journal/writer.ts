@@ -158,9 +158,9 @@ export class JournalWriter {
     this.#transact(() => {
       this.#db
         .prepare(
-          'update retention set through = ?1, kept = (select count(*) from entries where position <= ?1)',
+          'update retention set through = ?, kept = (select count(*) from entries where position <= ?)',
         )
-        .run(through)
+        .run(through, through)
     })
   }
 

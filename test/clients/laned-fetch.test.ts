@@ -172,7 +172,7 @@ describe('a refusal of the provider', () => {
     const headers = { 'x-emulator-input-tokens': '59990' }
     await anthropic.messages.create(message, { headers })
     const second = await withCall({ lane: 'auxiliary' }, () =>
-      anthropic.messages.create(message, { headers: { 'x-emulator-input-tokens': '100' } }),
+      anthropic.messages.create(message, { headers: { 'x-emulator-input-tokens': '500' } }),
     )
     expect(second.type).toBe('message')
     expect(emulator.provider.totals().refused).toBeGreaterThan(0)
@@ -233,7 +233,7 @@ describe('lanes', () => {
   it('a primary goes before the background that waits', async () => {
     const { host, anthropic, emulator } = await setting(
       { ...brisk, capacity: 1 },
-      { latency: { firstTokenMs: 20, perOutputTokenMs: 0 } },
+      { latency: { firstTokenMs: 150, perOutputTokenMs: 0 } },
     )
     const said = (name: string, lane: 'primary' | 'auxiliary') =>
       withCall({ lane }, () => anthropic.messages.create(message, { headers: { 'idempotency-key': name } }))

@@ -32,7 +32,7 @@ describe('a window of quiet after a refusal', () => {
     const story = refused('quiet')
     expect(story.auxiliary('b', { inputTokens: 10 })).toEqual(['defer b: primary-pending'])
     story.pass(story.wakesInMs as number)
-    // What was sent a minute ago has surely left by then.
+    // Tokens that were sent a minute ago have surely left the window by then.
     story.pass(1_000)
     expect(story.settle('p')).toEqual(['release b: drain'])
   })

@@ -1,4 +1,4 @@
-/** A limit that takes `max_tokens` as a call comes: what is taken, what is given back, and what a failure keeps. */
+/** A limit that charges `max_tokens` at admission, gives back unused tokens, and charges for failures. */
 import { expect, test } from 'vitest'
 import { makeProvider } from '../../src/emulator/provider.ts'
 import { decodeRules } from '../../src/emulator/rules/spec.ts'

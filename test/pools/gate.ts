@@ -71,7 +71,7 @@ export class Gate {
     return landed
   }
 
-  /** Longer than any deferral, with a flood of background that waits: what it is owed by then must take no place that is not its own. */
+  /** Longer than any deferral. By then the waiting background is owed quanta, and they must take no reserved place. */
   outlivesDeferrals(): void {
     this.passes(3 * this.context.policy.maxDeferralMs)
   }

@@ -150,7 +150,7 @@ export class OrderJudge {
     const isTrue = truths[reason]
     demand(isTrue !== undefined, () => `${told()}, which is no reason that a policy gives`)
     demand(isTrue!(), () => `${told()}, which is not true`)
-    // I6: what auxiliaries may not have is never empty while a primary waits for fairness, or for them.
+    // I6: places that auxiliaries may not have never stay free while a primary waits for fairness or for auxiliaries.
     if (lane === 'primary' && this.#taken() < capacity)
       demand(reason !== 'capacity-full' && reason !== 'fairness-quantum', () => `${told()}: a place is free`)
     // Others of its lane may be before it, but then one of them says what holds them all.

@@ -15,7 +15,7 @@ export const reservedTokens = (options: {
   readonly defaultMaxTokens?: number
   /** Whether input and `max_tokens` are added up, or the larger of the two counts. Default `sum`. */
   readonly counts?: (typeof countings)[number]
-  /** What happens when the call ends: what was used counts instead, or what was taken stays. Default `usage`. */
+  /** At the end of a call, its real usage replaces the reserved tokens (`usage`), or the reserved tokens stay. Default `usage`. */
   readonly settles?: (typeof settlements)[number]
   /** Under `usage`: how many tokens one token of output counts as. Default 1. */
   readonly outputWeight?: number

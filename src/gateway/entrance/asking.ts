@@ -1,7 +1,7 @@
 /** What a request asks for, as a call that can be admitted. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type Call, priorityRanks } from '../../../machines/index.ts'
+import { priorityRanks } from '../../../machines/index.ts'
 import { noAmbient } from '../../carrier/ambient.ts'
 import type { LaneHost } from '../../host/host.ts'
 import { kernelOf } from '../../host/internal.ts'
@@ -16,7 +16,7 @@ import type { ScopeFinder } from '../identity/scopes.ts'
 import type { HeldBody } from '../passage/body.ts'
 import { requestFields } from '../passage/forward-headers.ts'
 import type { FieldProblem } from '../problem/field-problem.ts'
-import { type CallHeaders, readCallHeaders } from './call-headers.ts'
+import { isProblems, readCallHeaders, requestOfHeaders, unknownPriorityWarning } from './call-headers.ts'
 import { within } from './rights.ts'
 import type { Token } from './tokens.ts'
 
@@ -35,11 +35,6 @@ export interface Arrival {
   readonly holder: Token | null
 }
 
-export const isProblems = <A>(value: A | ReadonlyArray<FieldProblem>): value is ReadonlyArray<FieldProblem> =>
-  Array.isArray(value)
-
-const unknownPriority = 'x-resource-priority names no known class; the call counts as untagged'
-
 /** The call that a request asks for; what is wrong with it; or that no scope can be had for it. */
 export const askedCall = (
   { scopes, estimator, host }: AskingPorts,
@@ -56,12 +51,14 @@ export const askedCall = (
   const runner = scopes.find(upstream, keyOf(request.headers, query ?? ''), model)
   if (runner === 'too-many' || isProblems(runner)) return runner
   const estimatedTokens = estimator.estimate(body, model, runner.name)
-  const call = callFrom(
-    said,
-    runner.name,
-    { estimatedTokens, maxOutputTokens: maxOutputIn(body) },
-    kernelOf(host).clock.now(),
-  )
+  const maxOutputTokens = maxOutputIn(body)
+  const { clock } = kernelOf(host)
+  const asks = {
+    inputTokens: estimatedTokens,
+    ...(maxOutputTokens === null ? {} : { maxOutputTokens }),
+    ...requestOfHeaders(said, clock.now()),
+  }
+  const call = callOf(asks, runner.name, noAmbient)
   // Told only where it is honoured, and only what the client said.
   const isRanked = upstream.honoursPriority && upstream.wire === 'openai' && said.priorityClass !== null
   const sent = isRanked ? withPriorityMember(body, priorityRanks[call.priorityClass]) : body
@@ -88,35 +85,6 @@ export const askedCall = (
     estimatedTokens,
     statedId: said.id,
     sdkRetries: said.sdkRetries,
-    warning: said.unknownPriority ? unknownPriority : null,
+    warning: said.unknownPriority ? unknownPriorityWarning : null,
   }
-}
-
-/** What the body says of the call's size. */
-interface Size {
-  readonly estimatedTokens: number
-  readonly maxOutputTokens: number | null
-}
-
-const callFrom = (
-  said: CallHeaders,
-  scope: string,
-  { estimatedTokens, maxOutputTokens }: Size,
-  nowMs: number,
-): Call => {
-  const { id, priorityClass, principal, lane, turnId, inputTokens, deadlineMs } = said
-  return callOf(
-    {
-      inputTokens: inputTokens ?? estimatedTokens,
-      ...(maxOutputTokens === null ? {} : { maxOutputTokens }),
-      ...(id === null ? {} : { id }),
-      ...(priorityClass === null ? {} : { priorityClass }),
-      ...(principal === null ? {} : { principal }),
-      ...(lane === null ? {} : { lane }),
-      ...(turnId === null ? {} : { turnId }),
-      ...(deadlineMs === null ? {} : { deadlineAt: nowMs + deadlineMs }),
-    },
-    scope,
-    noAmbient,
-  )
 }

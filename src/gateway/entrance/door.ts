@@ -1,6 +1,7 @@
 /** Where a request goes: to its own route, past admission, or through it. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Policy } from '../../../machines/index.ts'
 import type { LaneHost } from '../../host/host.ts'
 import { kernelOf } from '../../host/internal.ts'
 import { LimitReader } from '../answers/reading.ts'
@@ -9,6 +10,7 @@ import type { CallPorts } from '../calls/call-ports.ts'
 import { KeptPlaces } from '../calls/kept-places.ts'
 import { WaitAnswers } from '../calls/patience.ts'
 import type { Counters } from '../config/counters.ts'
+import type { ShownPolicy } from '../config/policies.ts'
 import type { Router, Upstream } from '../config/upstreams.ts'
 import type { EstimateReading, TokenEstimator } from '../identity/estimator.ts'
 import { modelOf, textMember } from '../identity/model-of.ts'
@@ -34,7 +36,8 @@ import {
   unclearLength,
   unknownScope,
 } from '../problem/problem.ts'
-import { type Arrival, askedCall, isProblems } from './asking.ts'
+import { type Arrival, askedCall } from './asking.ts'
+import { isProblems } from './call-headers.ts'
 import { type Doorkeeper, isToken } from './doorkeeper.ts'
 import type { EntranceGuard } from './guarded.ts'
 import { isOperator, releaseScope } from './operator.ts'
@@ -45,6 +48,8 @@ export interface DoorPorts {
   readonly router: Router
   readonly upstreams: ReadonlyArray<Upstream>
   readonly scopes: ScopeFinder
+  /** A scope's policy in force, with the source of each value. */
+  readonly policyShown: (scope: string, inForce: Policy) => ShownPolicy
   readonly transport: Transport
   readonly estimator: TokenEstimator
   /** What the estimator has learned, by scope; null when it does not tell. */
@@ -249,7 +254,7 @@ export class Door {
 
   /** Content-free: counts, times, names. */
   #lanes(): object {
-    const { host, counters, upstreams, estimates, scopes } = this.#ports
+    const { host, counters, upstreams, estimates, scopes, policyShown } = this.#ports
     return {
       at: kernelOf(host).clock.now(),
       gateway: {
@@ -262,7 +267,10 @@ export class Door {
         estimates: estimates(),
         upstreams: upstreams.map(({ name, provider, wire }) => ({ name, provider, wire })),
       },
-      scopes: host.status(),
+      scopes: host.status().map((status) => {
+        const policy = kernelOf(host).runners.get(status.scope)?.context.policy
+        return policy === undefined ? status : { ...status, policy: policyShown(status.scope, policy) }
+      }),
     }
   }
 }

@@ -18,7 +18,12 @@ export interface AnswerTags {
   readonly warning: string | null
 }
 
-const fieldsOf = ({ callId, waitedMs, attempts, warning }: AnswerTags): Readonly<Record<string, string>> => ({
+export const fieldsOf = ({
+  callId,
+  waitedMs,
+  attempts,
+  warning,
+}: AnswerTags): Readonly<Record<string, string>> => ({
   'x-rightofway-call-id': callId,
   'x-rightofway-waited-ms': String(Math.max(0, Math.round(waitedMs))),
   'x-rightofway-attempts': String(attempts),

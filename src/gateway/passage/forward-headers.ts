@@ -19,6 +19,9 @@ const renewed: ReadonlySet<string> = new Set(['host', 'content-length', 'expect'
 
 export const ownPrefix = 'x-rightofway-'
 
+/** The field speaks to the lanes; no provider is told of it. `name` is in lower case. */
+export const isOwnField = (name: string): boolean => name.startsWith(ownPrefix) || name === priorityHeader
+
 const plainly = /^\s*(?:keep-alive|close)\s*$/i
 
 /** Fields that the sender has named as of this hop, in any number of `Connection` fields; null where there are none. */

@@ -1,4 +1,4 @@
-/** What a primary waits for inherits its right of way, however it stands and whatever is refused meanwhile. */
+/** A call that a primary waits for inherits its right of way, in every state and after every refusal. */
 import { describe, expect, it } from 'vitest'
 import { refusalOf, Story } from '../story.ts'
 

@@ -297,7 +297,7 @@ class Ledger {
     this.look()
   }
 
-  /** To each moment at which the scope wakes, so that what it lets go is sent then. */
+  /** Advances to each moment at which the scope wakes, so that calls are sent as soon as they are granted. */
   #pass(ms: number): void {
     const story = this.#story
     const endMs = story.at + ms

@@ -1,10 +1,10 @@
-/** What primaries owe background: time that they held it, and nothing for what it could not have anyway. */
+/** Primaries owe background for the time in which they alone held it back, and for no other wait. */
 import { describe, expect, it } from 'vitest'
 import { type PolicyInput, poolPolicy } from '../../../machines/index.ts'
 import { engineReadPolicy, modelGatePolicy, workerPoolPolicy } from '../../../src/config/pools.ts'
 import { Story } from '../story.ts'
 
-/** What a place, quota or token is that background may not have belongs to primaries, whatever background is owed. */
+/** A place, quota or token that background may not have belongs to primaries, even while background is owed a quantum. */
 describe('a quantum is never owed', () => {
   const pools: ReadonlyArray<[string, PolicyInput, number]> = [
     ['in a worker pool of 8 with 7 taken', workerPoolPolicy({ workers: 8 }), 7],

@@ -213,7 +213,7 @@ describe('no belief falls silent for ever', () => {
         (moves, strategy) => {
           const story = live(moves, { strategy: strategy as 'quiet' })
           for (const id of story.running) story.settle(id)
-          // What the provider has stated comes on top of what is believed.
+          // A wait that the provider stated counts even where the belief says that the call fits.
           const statedMs = 90_000
           const calls = story.waiting.length
           for (let turn = 0; turn <= calls && story.waiting.length > 0; turn += 1) {

@@ -1,4 +1,4 @@
-/** What it costs to find whose turn it is: looks at principals, counted, whatever the numbers are. */
+/** Counts the principals that are looked at to find whose turn it is. */
 import { HashMap } from 'effect'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-/** Each hypothesis held against the rule that it describes: what is believed holds what is true. */
+/** Each hypothesis is held against its rule: the believed interval contains the true value. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
