@@ -10,15 +10,9 @@ export { checkEvent } from './model/event-check.ts'
 export * from './model/evidence.ts'
 export { InvalidInput } from './model/invalid.ts'
 export { InvariantBroken, type InvariantNumber } from './model/invariant.ts'
-export type { Limits, Policy, QosPolicy } from './model/policy.ts'
-export {
-  adaptivePolicy,
-  defaultPolicy,
-  type PresetName,
-  policyPresets,
-  poolPolicy,
-} from './model/presets.ts'
-export { type PolicyInput, parsePolicy, policyDifferences } from './model/read-policy.ts'
+export type { Limits, Policy, PolicyInput, PresetName, QosPolicy } from './model/policy.ts'
+export { adaptivePolicy, defaultPolicy, policyPresets, poolPolicy } from './model/presets.ts'
+export { parsePolicy, policyDifferences } from './model/read-policy.ts'
 export { reserveOf } from './model/shares.ts'
 export { type Fit, fitOf, type NoFitReason } from './scheduling/fit-prediction.ts'
 export { waitReason } from './scheduling/wait-reason.ts'

@@ -1,6 +1,6 @@
 /** Policies to begin with: for a provider, for one that charges at acceptance, and for a pool. */
 import { defaultCharges } from './charges.ts'
-import type { Limits, Policy, QosPolicy } from './policy.ts'
+import type { Limits, Policy, PresetName, QosPolicy } from './policy.ts'
 
 /** Everything sized by the capacity. */
 export const autoQos: QosPolicy = {
@@ -94,10 +94,8 @@ export const poolPolicy: Policy = {
 }
 
 /** The presets by name. `contract` follows the contract's letter, `pool` is for workers without a provider. */
-export const policyPresets = {
+export const policyPresets: Readonly<Record<PresetName, Policy>> = {
   contract: defaultPolicy,
   adaptive: adaptivePolicy,
   pool: poolPolicy,
-} as const
-
-export type PresetName = keyof typeof policyPresets
+}

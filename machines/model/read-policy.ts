@@ -1,22 +1,12 @@
 /** Policies as users and journals write them: completed by what they leave out. */
-import type { Charges } from './charges.ts'
 import { InvalidInput, shown } from './invalid.ts'
-import { checkPolicy, type Limits, type Policy, type QosPolicy } from './policy.ts'
-import { autoQos, defaultPolicy, type PresetName, policyPresets } from './presets.ts'
-
-export type PolicyInput = Partial<Omit<Policy, 'limits' | 'charges' | 'qos'>> & {
-  /** The preset that gives the fields that are left out. Default: that of the function that takes the policy. */
-  readonly preset?: PresetName
-  readonly limits?: Partial<Limits>
-  /** A field that is left out is as in `defaultCharges`. */
-  readonly charges?: Partial<Charges>
-  /** A field that is left out is `auto`: `{}` sizes everything by the capacity. */
-  readonly qos?: Partial<QosPolicy> | null
-}
+import { checkPolicy, type Policy, type PolicyInput, presetNames } from './policy.ts'
+import { autoQos, defaultPolicy, policyPresets } from './presets.ts'
 
 const presetNamed = (name: unknown): Policy => {
-  if (typeof name === 'string' && Object.hasOwn(policyPresets, name)) return policyPresets[name as PresetName]
-  const expected = `one of ${Object.keys(policyPresets).join(', ')}`
+  const known = presetNames.find((one) => one === name)
+  if (known !== undefined) return policyPresets[known]
+  const expected = `one of ${presetNames.join(', ')}`
   throw new InvalidInput([{ field: 'policy.preset', expected, got: shown(name) }])
 }
 

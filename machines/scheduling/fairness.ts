@@ -124,7 +124,7 @@ const keep = (
   name: string,
   before: Principal,
   after: Principal,
-  { first: isOtherFirst = false, served, stays = false }: Change = {},
+  { first: isOtherFirst = false, served = null, stays = false }: Change = {},
 ): void => {
   const stood = before.stands
   if (isParked(draft.policy, name, before)) draft.parked -= 1
@@ -139,12 +139,13 @@ const keep = (
     const heldFromMs = Math.max(after.heldFromMs, draft.heldMs)
     return put(draft, name, stand(draft, name, { ...after, tag, heldFromMs }, standBehind(draft, after)))
   }
-  const stands = served
-    ? { line: served, place: stays ? stood.place : draft.lines.nextPlace }
-    : isOtherFirst
-      ? { line: lineOf(draft, after), place: stood.place }
-      : stood
-  if (!served && stands.line === stood.line) return put(draft, name, after)
+  const stands =
+    served !== null
+      ? { line: served, place: stays ? stood.place : draft.lines.nextPlace }
+      : isOtherFirst
+        ? { line: lineOf(draft, after), place: stood.place }
+        : stood
+  if (served === null && stands.line === stood.line) return put(draft, name, after)
   draft.lines = leave(draft.lines, name, before.tag, stood)
   put(draft, name, stand(draft, name, after, stands))
 }
@@ -258,9 +259,9 @@ export const served = (draft: Draft, waiting: Waiting, inTurn: boolean): TakenTu
     waiting.ofBegunTurn === true && lookup(draft.waiting, (peek(queue) as Place).id)?.ofBegunTurn !== true
   const rest = remove(queue, waiting.seq, seqOf)
   const left = before.waiting - 1
-  const begun = waiting.ofBegunTurn === true ? remove(before.begun, waiting.seq, seqOf) : before.begun
   const next = left === 0 ? null : headOf(draft, rest)
   if (left > 0 && next === null) broken('I4', `principal ${name} has a backlog without a call`)
+  const begun = waiting.ofBegunTurn === true ? remove(before.begun, waiting.seq, seqOf) : before.begun
   const principal: Principal = {
     queue: next?.queue ?? empty(),
     begun: left === 0 ? empty() : begun,

@@ -39,27 +39,26 @@ type IsOut = (priorityClass: PriorityClass) => boolean
 const nobodyIsOut: IsOut = () => false
 
 /** The call of a principal that goes when its turn comes: of its first and those of begun turns, where they are equal. */
-const favoredOf = (context: ScopeContext, { head, principal: { begun } }: Front): Waiting => {
-  if (begun.size === 0 || context.policy.favor === 'arrival') return head
-  if (head.ofBegunTurn === true || !isPatient(context, head)) return head
+const favoredIn = (context: ScopeContext, name: string): Waiting => {
+  const { head: oldest, principal } = frontOf(context, name)
+  if (context.policy.favor === 'arrival' || oldest.ofBegunTurn === true) return oldest
+  const { begun } = principal
+  if (begun.size === 0 || !isPatient(context, oldest)) return oldest
   const found = headOf(context, begun)?.head
-  return found?.call.priorityClass === head.call.priorityClass ? found : head
-}
-
-const frontBy = (context: ScopeContext, by: 'byTag' | 'byAge', isOut: IsOut): Front | null => {
-  const found = lines.first(context.lines, by, isOut)
-  return found === undefined ? null : frontOf(context, found.name)
+  return found?.call.priorityClass === oldest.call.priorityClass ? found : oldest
 }
 
 /** Looks only: the call whose turn it is, of a class that is not out; null when nobody may take one. O(log n). */
 export const nextAuxiliary = (context: ScopeContext, isOut: IsOut = nobodyIsOut): Waiting | null => {
-  const front = frontBy(context, 'byTag', isOut)
-  return front === null ? null : favoredOf(context, front)
+  const found = lines.first(context.lines, 'byTag', isOut)
+  return found === undefined ? null : favoredIn(context, found.name)
 }
 
 /** Looks only: the principal that was served least recently, among those of classes that are not out. */
-export const longestUnserved = (context: ScopeContext, isOut: IsOut = nobodyIsOut): Front | null =>
-  frontBy(context, 'byAge', isOut)
+export const longestUnserved = (context: ScopeContext, isOut: IsOut = nobodyIsOut): Front | null => {
+  const found = lines.first(context.lines, 'byAge', isOut)
+  return found === undefined ? null : frontOf(context, found.name)
+}
 
 /** Principals that are looked at for a call that may pass one that does not fit. */
 const passersLookedAt = 32
@@ -67,7 +66,7 @@ const passersLookedAt = 32
 /** The first in the order of turns whose head fits; everybody keeps place and turn. */
 export const nextThatFits = (context: ScopeContext, fits: (waiting: Waiting) => boolean): Waiting | null => {
   for (const name of lines.firstNames(context.lines, 'byTag', passersLookedAt)) {
-    const head = favoredOf(context, frontOf(context, name))
+    const head = favoredIn(context, name)
     if (fits(head)) return head
   }
   return null
