@@ -75,7 +75,7 @@ const endingIn = ({ table, length }: Log, callId: string): Ending | undefined =>
   return index < 0 ? undefined : table.endings[index]
 }
 
-/** Most endings of one generation, whatever the time: they are in memory and in every snapshot. */
+/** The most endings of one generation: they are in memory and in every snapshot. */
 const mostOfGeneration = 1_000_000
 
 export interface Retention {

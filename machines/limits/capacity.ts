@@ -17,7 +17,7 @@ export interface LearnedCapacity {
   readonly epochMs: number
 }
 
-/** What remains after an overload that does not say how many were too many. */
+/** The share of places that remains after an overload whose evidence names no number. */
 const decrease = 0.8
 
 interface Holder {

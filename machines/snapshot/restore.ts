@@ -110,7 +110,7 @@ export const restoreExpected = ({ expected, waiting, inFlight }: EncodedScope): 
     }),
   )
 
-/** What deficit round robin had left over for a principal is how far virtual time may run before its next call. */
+/** A principal's left-over tokens of deficit round robin become the lead of virtual time before its next call. */
 const tagOf = (policy: Policy, name: string, { tag, deficitTokens = 0 }: EncodedPrincipal): number =>
   tag ?? 0 - deficitTokens / weightOf(policy, name)
 

@@ -72,7 +72,7 @@ export interface ScopeContext {
   readonly lines: Lines
   /** Virtual time of the auxiliary lane, input tokens by weight: it never goes back. */
   readonly virtualTokens: number
-  /** Of principals that are gone: what virtual time has not passed yet. */
+  /** Tags of principals that neither wait nor run, while virtual time has not passed them. */
   readonly debts: Debts
   /** Principals with a backlog that are at their quota. */
   readonly parked: number
@@ -147,9 +147,9 @@ export interface ProviderWait {
   readonly kind: string
   /** After an exhausted quota: the call that finds out whether the quota is back; null before it is sent. */
   readonly probeId: string | null
-  /** What the provider stated, epoch milliseconds, where that is later than `untilMs`. */
+  /** The end of the wait that the provider stated, epoch milliseconds, where it is later than `untilMs`. */
   readonly statedUntilMs?: number
-  /** What it holds beside this scope; left out where it is this scope's own. */
+  /** The wait holds the whole credential or provider too; left out where it holds only this scope. */
   readonly reach?: 'credential' | 'provider'
 }
 

@@ -1,4 +1,4 @@
-/** What a scope counts: its calls of now, and what has become of those before. */
+/** A scope's counts: its present calls, and the outcomes of earlier ones. */
 
 export interface Counters {
   readonly submitted: number

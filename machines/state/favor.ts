@@ -1,4 +1,4 @@
-/** What a scope knows of turns that have begun, and of the calls that such turns pass. */
+/** Turns that have begun, and the calls that they pass, as a scope keeps them. */
 import { HashMap } from 'effect'
 import { empty, type Queue } from '../collections/queue.ts'
 import type { Place } from './calls.ts'

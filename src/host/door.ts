@@ -242,7 +242,7 @@ const evidenceOf = (evidence: unknown): Evidence => {
   return { ...evidenceIn(cleaner, evidence), facts: known }
 }
 
-/** What the holder of a permit says of its dispatch. Throws `InvalidInput` that names field, range and value; nothing is settled then. */
+/** A permit holder's report on its dispatch. Throws `InvalidInput` that names field, range and value; nothing is settled then. */
 export const settlementOf = (stated: Settlement): Settlement => {
   if (!isObject(stated)) return refuse('settlement', 'an object with an outcome', stated)
   const { outcome, usage, evidence, cause } = stated

@@ -11,7 +11,7 @@ interface About {
   readonly message: string
 }
 
-/** What every error of a call that got no permit, or lost it, is made from. */
+/** The common fields of every error of a call that got no permit or lost it. */
 abstract class Refusal extends Data.Error<About> {
   /** Without the kind's name: an SDK that finds "timeout" in an error takes it for its own, and drops it. */
   override toString(): string {
@@ -155,7 +155,7 @@ export const preemptedWhileRead = (scope: string, callId: string): Preempted =>
     message: `call ${callId} in ${scope} gave its place to a primary while its answer was being read, and has ended; send it again under a new id`,
   })
 
-/** What the reader of an answer hears when the permit is taken back meanwhile for `reason`. */
+/** The error that the reader of an answer gets when the permit is taken back meanwhile for `reason`. */
 export const whileRead = (reason: unknown): unknown =>
   reason instanceof Preempted ? preemptedWhileRead(reason.scope, reason.callId) : reason
 

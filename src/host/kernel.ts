@@ -41,12 +41,12 @@ export class Kernel {
   readonly #outbox: Outbox
   readonly #ports: RunnerPorts
   readonly #runners = new Map<string, ScopeRunner>()
-  /** With what they hear when the host has closed. */
+  /** Each observer with the function that it hears at the end. */
   readonly #observers = new Map<(observation: Observation) => void, () => void>()
   #observerFailures = 0
   readonly #failureListeners: Array<(failure: JournalFailure) => void> = []
   readonly #checkpoints = new Map<string, Promise<void>>()
-  /** Scopes whose forgetting is not durable yet: what the journal still says of them is over. */
+  /** Scopes whose forgetting is not durable yet: their history in the journal is over. */
   readonly #forgetting = new Map<string, Promise<void>>()
   readonly #leaving = new Set<string>()
   #covered = 0
@@ -103,7 +103,7 @@ export class Kernel {
     return this.#journal
   }
 
-  /** Why nothing is decided any more; null while the journal keeps what it is given. */
+  /** Why nothing is decided any more; null while the journal works. */
   get failure(): JournalFailure | null {
     return this.#outbox.failure
   }
@@ -192,7 +192,7 @@ export class Kernel {
   checkpoint(runner: ScopeRunner): Promise<void> {
     const running = this.#checkpoints.get(runner.name)
     if (running !== undefined) return running
-    // What it knows is not what its history says.
+    // The scope's memory and its history differ.
     if (runner.failure !== null) return Promise.resolve()
     runner.record.entriesSinceCheckpoint = 0
     const { context, name, position } = runner

@@ -62,7 +62,7 @@ export interface CheckpointQuery {
 export interface JournalUsage {
   /** Of the main file, with pages that are free for reuse. */
   readonly bytes: number
-  /** Of what was written and not yet moved into the main file. One that only grows is pinned by a reader. */
+  /** Bytes that were written and not yet moved into the main file. A number that only grows means that a reader pins it. */
   readonly walBytes: number
   /** The last move was kept from finishing by a reader that has not ended. */
   readonly walPinned: boolean
@@ -135,7 +135,7 @@ export interface Journal {
   readonly recall: (scope: string) => Checkpoint | null
   /**
    * Drops a scope: none of its entries so far, and none of its checkpoints, is its history any more.
-   * What is appended later begins anew. Resolves when that is durable; rejects with `JournalFailure`.
+   * Entries that are appended later begin anew. Resolves when that is durable; rejects with `JournalFailure`.
    */
   readonly forget: (scope: string) => Promise<void>
   /**
@@ -156,7 +156,7 @@ export interface Journal {
   readonly close: () => Promise<void>
 }
 
-/** What the newest checkpoint of a scope, if it has one, says of it. */
+/** The facts of a scope's newest checkpoint, if it has one. */
 export const knownScope = (
   scope: string,
   newest: { readonly position: number; readonly at: number; readonly resting?: boolean | 0 | 1 } | undefined,

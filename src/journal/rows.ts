@@ -129,7 +129,7 @@ export class EntryReader {
     return { entries, through, done }
   }
 
-  /** SQLite itself looks through the records, many positions in a slice; only what it finds is checked. */
+  /** SQLite searches the records, many positions in a slice; only its finds are checked. */
   #namingSlice(query: ReadSlice, { text, through }: { text: string; through: number }): EntrySlice {
     const { after, scope, untilAt = Number.POSITIVE_INFINITY } = query
     const end = Math.min(after + namingPositions, through)

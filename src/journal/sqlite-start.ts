@@ -48,7 +48,7 @@ export const startWorker = async (
   const worker = makeWorker(path, {
     workerData: start,
     name: 'rightofway journal',
-    // node:sqlite still warns that it is experimental on Node 22; the host's own flags are not ours.
+    // On Node 22 node:sqlite still warns that it is experimental. The flags of the user's process are not ours.
     execArgv: ['--disable-warning=ExperimentalWarning'],
   })
   return { worker, last: await opened(worker, path) }

@@ -12,11 +12,11 @@ import type { ScopeRunner } from '../../host/scope-runner.ts'
 import type { Upstream } from '../config/upstreams.ts'
 import type { FieldProblem } from '../problem/field-problem.ts'
 
-/** What a scope has of its upstream. */
+/** A scope's facts about its upstream. */
 export type ScopeUpstream = Pick<Upstream, 'provider'>
 
 export interface ScopeFinder {
-  /** Answers what is wrong when no scope can have this model's name, or that it would be one too many. */
+  /** Returns the fault when the model's name cannot name a scope, or `too-many` when it would be one scope too many. */
   find(
     upstream: ScopeUpstream,
     key: string,

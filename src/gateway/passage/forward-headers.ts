@@ -83,7 +83,7 @@ export const answerFields = (
   return fields
 }
 
-/** Trailers that may travel, as pairs: none that frames, routes or says what a body is (RFC 9110 section 6.5.1). */
+/** Trailers that may travel, as pairs: none that frames, routes or describes a body (RFC 9110 section 6.5.1). */
 export const trailerFields = (raw: ReadonlyArray<string>): Array<[string, string]> => {
   const fields = answerFields(raw, {})
   const pairs: Array<[string, string]> = []
