@@ -254,9 +254,9 @@ export const served = (draft: Draft, waiting: Waiting, inTurn: boolean): TakenTu
   }
   // Whoever chose it has dropped the places before it that are empty, or has only looked.
   const queue = peek(before.queue)?.seq === waiting.seq ? before.queue : headOf(draft, before.queue)!.queue
-  const oldest = lookup(draft.waiting, (peek(queue) as Place).id) as Waiting
   // What primaries have held for longest still waits, and its principal is held for it as before.
-  const passes = waiting.ofBegunTurn === true && oldest.ofBegunTurn !== true
+  const passes =
+    waiting.ofBegunTurn === true && lookup(draft.waiting, (peek(queue) as Place).id)?.ofBegunTurn !== true
   const rest = remove(queue, waiting.seq, seqOf)
   const left = before.waiting - 1
   const next = left === 0 ? null : headOf(draft, rest)
