@@ -85,6 +85,7 @@ describe('serve', () => {
         headers: {
           'x-api-key': 'sk-ant-secret-secret',
           'x-emulator-fault': fault,
+          'x-rightofway-deadline-ms': '500',
           'content-type': 'application/json',
         },
         body: JSON.stringify({
@@ -93,7 +94,7 @@ describe('serve', () => {
           messages: [{ role: 'user', content: 'private words' }],
         }),
       })
-    await (await ask('credits')).text()
+    await (await ask('spend-cap')).text()
     config({ 'emulator-anthropic/*': { capacity: 5 } })
     serve.child.kill('SIGHUP')
     for (let looks = 0; looks < 200; looks += 1) {
@@ -111,7 +112,10 @@ describe('serve', () => {
       .split('\n')
       .map((line) => JSON.parse(line))
     expect(lines.map(({ event }) => event)).toEqual(
-      expect.arrayContaining(['configuration', 'policies read again', 'policy changed']),
+      expect.arrayContaining([
+        ...['configuration', 'refused by the provider', 'held', 'refused'],
+        ...['policies read again', 'policy changed'],
+      ]),
     )
     expect(lines[0]).toMatchObject({
       level: 'warn',
