@@ -67,9 +67,9 @@ export const recover = (draft: Draft): void => {
   draft.unannounced = []
   const flights = [...HashMap.values(draft.inFlight)].sort((one, other) => one.seq - other.seq)
   for (const flight of flights) {
+    if (flight.stage === 'admitted') giveBack(draft, flight)
     land(draft, flight)
     if (flight.stage === 'admitted' || draft.policy.unknownAfterRestart === 'dispatchAgain') {
-      if (flight.stage === 'admitted') giveBack(draft, flight)
       returnToPlace(draft, flight, 'recovered')
     } else {
       draft.counters.unknownOutcomes += 1
@@ -102,7 +102,7 @@ const disown = (draft: Draft): void => {
   for (const waiting of HashMap.values(draft.waiting)) {
     if (waiting.unclaimedUntilMs !== null) continue
     if (waiting.call.lane === 'primary') draft.counts.primaryReady -= isReady(waiting) ? 1 : 0
-    else if (!waiting.urgent) leaveBacklog(draft, waiting.call.principal)
+    else if (!waiting.urgent) leaveBacklog(draft, waiting.call.principal, waiting.seq)
     orphans.push(waiting)
   }
   if (orphans.length > 0) sweepBy(draft, untilMs)

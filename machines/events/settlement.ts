@@ -50,8 +50,9 @@ export const settle = (draft: Draft, event: Settled): void => {
     return
   }
   const now = event.outcome === 'completed' && flight.stage !== 'accepted' ? begin(draft, flight) : flight
-  land(draft, now)
+  // Before its place goes to another, which takes from the same budget.
   account(draft, now, event)
+  land(draft, now)
   if (event.evidence !== undefined) weigh(draft, event.evidence, now)
   if (event.outcome === 'throttled') return settleThrottled(draft, now, event)
   if (event.outcome === 'cancelled' && now.preempted && event.owner !== 'left')

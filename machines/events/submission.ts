@@ -179,7 +179,7 @@ export const withdraw = (draft: Draft, callId: string): void => {
   // Its host never used the permit, so nothing reached the provider.
   const flight = lookup(draft.inFlight, callId)
   if (flight?.stage !== 'admitted') return
-  land(draft, flight)
   giveBack(draft, flight)
+  land(draft, flight)
   end(draft, flight.call, 'withdrawn')
 }

@@ -9,7 +9,7 @@ import type { Place, ScopeContext, Waiting } from '../state/context.ts'
 import { headOf } from './fairness.ts'
 import { auxiliaryVerdict, primaryVerdict, type Verdict } from './planner.ts'
 import { standingRank } from './primary-order.ts'
-import { heldSince, ringFront } from './turns.ts'
+import { heldSince, longestUnserved, nextAuxiliary } from './turns.ts'
 
 /** When the budget holds what the call needs, epoch milliseconds; the scope's time when it does now. */
 export const budgetFitsAt = (
@@ -37,14 +37,18 @@ export const waitsForProvider = ({ wait, at }: ScopeContext): boolean => wait !=
 const paceOf = (context: ScopeContext, priorityClass: PriorityClass): pacing.Pace =>
   context.pacing[priorityClass] ?? pacing.steady
 
-/** Its class backs off: it does so alone, and the others of the lane go on. */
-export const backsOff =
+/** A class that backs off does so alone, and the others of the lane go on. */
+const backsOff =
   (context: ScopeContext) =>
-  (waiting: Waiting): boolean =>
-    isPaced(context, waiting)
+  (priorityClass: PriorityClass): boolean =>
+    !pacing.paceAllows(paceOf(context, priorityClass), context.at)
 
-/** The first call in the order of turns whose class does not back off. */
-export const turnFront = (context: ScopeContext): Waiting | null => ringFront(context, backsOff(context))
+/** The first call, of the principal that was served least recently, whose class does not back off. */
+export const turnFront = (context: ScopeContext): Waiting | null =>
+  longestUnserved(context, backsOff(context))?.head ?? null
+
+/** The call whose turn it is; null when nobody may take one. */
+export const nextInTurn = (context: ScopeContext): Waiting | null => nextAuxiliary(context, backsOff(context))
 
 /** Places that auxiliaries may have are all taken by auxiliaries. */
 const fillsItsPlaces = (context: ScopeContext): boolean =>
@@ -56,7 +60,7 @@ const fillsItsPlaces = (context: ScopeContext): boolean =>
  * fill are places that they hold. Only then does the held clock run.
  */
 export const isHeld = (context: ScopeContext): boolean => {
-  if (context.ring.size === 0 || !(context.foregroundActive || primaryWanted(context))) return false
+  if (context.lines.size === 0 || !(context.foregroundActive || primaryWanted(context))) return false
   if (waitsForProvider(context) || fillsItsPlaces(context)) return false
   const front = turnFront(context)
   return front !== null && budgetFitsAt(context, front) <= context.at
@@ -65,10 +69,10 @@ export const isHeld = (context: ScopeContext): boolean => {
 /** Milliseconds that the held clock has still to run before a quantum is owed; null when nobody could have it. */
 export const owedInMs = (context: ScopeContext): number | null => {
   const { heldMs, policy, primaryOwed, quantumEndedHeldMs } = context
-  const front = turnFront(context)
+  const front = longestUnserved(context, backsOff(context))
   if (front === null) return null
   // Quanta and primaries take turns, unless the primary cannot go for that long itself.
-  const sinceMs = Math.max(heldSince(context, front), primaryOwed ? quantumEndedHeldMs : 0)
+  const sinceMs = Math.max(heldSince(front), primaryOwed ? quantumEndedHeldMs : 0)
   return Math.max(0, sinceMs + policy.maxDeferralMs - heldMs)
 }
 
@@ -88,7 +92,7 @@ export const auxiliaryObstacle = (context: ScopeContext): DeferReason | null => 
 }
 
 export const isPaced = (context: ScopeContext, { call }: Waiting): boolean =>
-  !pacing.paceAllows(paceOf(context, call.priorityClass), context.at)
+  backsOff(context)(call.priorityClass)
 
 /** When an auxiliary may be tried, and why not before; its turn is the state's business. */
 export interface Misfit {

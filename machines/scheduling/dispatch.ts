@@ -6,7 +6,7 @@ import { lookup, type Place, type Waiting } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { auxiliaryFit, auxiliaryObstacle, overdue, primaryWanted, waitsForProvider } from './admission.ts'
 import { chooseAuxiliary, quantumSpent } from './auxiliary-choice.ts'
-import { costOf, enterFlight, isReady, leaveBacklog, passTurn } from './fairness.ts'
+import { costOf, enterFlight, isReady, leaveBacklog } from './fairness.ts'
 import { grant } from './grant.ts'
 import { auxiliariesBeside, headWaits, lookAgainAtFronts, passPrimaries, take } from './right-of-way.ts'
 
@@ -34,18 +34,21 @@ const passAuxiliaries = (draft: Draft): void => {
   const wanted = primaryWanted(draft)
   // Beside a primary the drain serves a quantum that is due, and nothing else.
   if (wanted && !(metered && overdue(draft))) return
-  while (draft.ring.size > 0 && auxiliaryObstacle(draft) === null) {
+  while (draft.lines.size > 0 && auxiliaryObstacle(draft) === null) {
     if (metered && (!paceAllowsDrain(draft) || (wanted && quantumSpent(draft)))) return
     const choice = chooseAuxiliary(draft)
     if (choice === null) return lookAgainAtFronts(draft, false)
     const { probe } = auxiliaryFit(draft, choice.chosen)
     const turn = take(draft, choice)
-    if (draft.foregroundActive) passTurn(draft)
     const { chosen } = choice
     const cost = costOf(chosen)
-    const { windowStartMs, windowTokens, servedTokens } = draft.drain
+    const { windowTokens, servedTokens } = draft.drain
     if (metered) {
-      draft.drain = { windowStartMs, windowTokens: windowTokens + cost, servedTokens: servedTokens + cost }
+      draft.drain = {
+        ...draft.drain,
+        windowTokens: windowTokens + cost,
+        servedTokens: servedTokens + cost,
+      }
     }
     grant(draft, chosen, wanted ? 'fairness' : probe ? 'probe' : metered ? 'drain' : 'open', { turn })
   }
@@ -68,7 +71,7 @@ export const lend = (draft: Draft, parentId: string): void => {
     return
   }
   if (chosen.call.lane === 'auxiliary') {
-    if (!chosen.urgent) leaveBacklog(draft, chosen.call.principal)
+    if (!chosen.urgent) leaveBacklog(draft, chosen.call.principal, chosen.seq)
     enterFlight(draft, chosen.call.principal)
   }
   draft.nested = HashMap.set(draft.nested, parentId, { queue, lent: chosen.call.id })

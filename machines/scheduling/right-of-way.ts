@@ -19,7 +19,7 @@ import { isReady, seqOf, served } from './fairness.ts'
 import { grant } from './grant.ts'
 import { forecastOf, primaryVerdict } from './planner.ts'
 import { standingRank } from './primary-order.ts'
-import { frontCalls, takeTurn } from './turns.ts'
+import { frontCalls } from './turns.ts'
 
 /** Primaries behind one that does not fit that are looked at. */
 const primariesLookedAt = 8
@@ -110,10 +110,10 @@ const passSmaller = (draft: Draft, head: Waiting): void => {
 
 /** Takes a chosen call out of its queue; answers the turn that it took. */
 export const take = (draft: Draft, { pick, chosen }: Choice): TakenTurn => {
-  takeTurn(draft, pick)
   if (chosen === pick.head) {
     if (draft.bypass?.callId === chosen.call.id) draft.bypass = null
-    return served(draft, chosen, true)
+    if (pick.byAge) draft.drain = { ...draft.drain, heldServed: true }
+    return served(draft, chosen, !pick.byAge)
   }
   const before = draft.bypass?.callId === pick.head.call.id ? draft.bypass.count : 0
   draft.bypass = { callId: pick.head.call.id, count: before + 1 }
@@ -140,7 +140,7 @@ export const auxiliariesBeside = (draft: Draft): void => {
   if (strategy === 'quiet' || draft.counts.primaryReady === 0) return
   for (;;) {
     const next = nextPrimary(draft)
-    if (next === null || draft.ring.size === 0 || auxiliaryObstacle(draft) !== null) return
+    if (next === null || draft.lines.size === 0 || auxiliaryObstacle(draft) !== null) return
     const fits = forecastOf(draft, next.waiting)
     if (fits !== null && fits <= draft.at) return
     const isSteady = strategy === 'holdSteady' || (strategy === 'backfill' && fits === null)

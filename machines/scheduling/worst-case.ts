@@ -1,6 +1,6 @@
 /** The bounds on waiting that follow from a policy, as numbers. */
 import type { PriorityClass } from '../model/call.ts'
-import { type Policy, weightOf } from '../model/policy.ts'
+import type { Policy } from '../model/policy.ts'
 import { rankOf } from './primary-order.ts'
 
 /** Of an auxiliary, the default. */
@@ -10,10 +10,6 @@ export interface WorstCase {
   readonly principals?: number
   /** Calls of its own principal before it. Default 0. */
   readonly callsAhead?: number
-  /** Input tokens of the largest among it and those before it. Default: a quantum. */
-  readonly largestCallTokens?: number
-  /** Whose call it is, for its weight. Default: the principal of the least weight. */
-  readonly principal?: string
 }
 
 /** Of a primary. */
@@ -35,9 +31,9 @@ const otherRanks = 3
  * The longest time, milliseconds, that the order of calls can keep one from a permit.
  *
  * Of an auxiliary: the time that *primaries hold it* by the held clock. What the provider, a budget, its quota or
- * its own lane's places take comes on top. Every `maxDeferralMs` at the latest one principal's turn is served, a
- * call at least; a call that is larger than what its principal gets in a turn takes several, and everybody
- * else may be served once before each of them.
+ * its own lane's places take comes on top. Every `maxDeferralMs` at the latest a quantum begins with the first call
+ * of the principal that was held longest, whatever its size, so that each other principal goes once at most before
+ * each call of its own.
  *
  * Of a primary: it waits for those before it, for one call of a lower rank that has aged, and for a quantum of
  * background between any two of these; one of a lower rank first for `maxRankDeferralMs`, for each call of its
@@ -46,17 +42,8 @@ const otherRanks = 3
 export const worstCaseWaitMs = (policy: Policy, ask: WorstCase | PrimaryWorstCase = {}): number =>
   ask.lane === 'primary' ? ofPrimary(policy, ask) : ofAuxiliary(policy, ask)
 
-const ofAuxiliary = (
-  policy: Policy,
-  { principals = 1, callsAhead = 0, largestCallTokens = policy.quantumTokens, principal }: WorstCase,
-): number => {
-  const weight =
-    principal === undefined ? Math.min(1, ...Object.values(policy.weights)) : weightOf(policy, principal)
-  const calls = callsAhead + 1
-  const tokens = calls * Math.max(1, largestCallTokens)
-  const turns = Math.max(calls, Math.ceil(tokens / (policy.quantumTokens * weight)))
-  return policy.maxDeferralMs * (turns * (principals - 1) + calls)
-}
+const ofAuxiliary = (policy: Policy, { principals = 1, callsAhead = 0 }: WorstCase): number =>
+  policy.maxDeferralMs * principals * (callsAhead + 1)
 
 const ofPrimary = (
   policy: Policy,

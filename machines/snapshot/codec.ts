@@ -5,7 +5,6 @@
 import { HashMap, Schema } from 'effect'
 import { endingsOf, rowsOf } from '../collections/ended-log.ts'
 import { fromArray, toArray } from '../collections/queue.ts'
-import { written } from '../collections/ring.ts'
 import type { Belief } from '../limits/belief/belief.ts'
 import { noDemand } from '../limits/belief/demand.ts'
 import { meterNames } from '../limits/budget.ts'
@@ -14,6 +13,7 @@ import { lanes, priorityClasses } from '../model/call.ts'
 import { evidenceKinds } from '../model/evidence.ts'
 import { decodeOrThrow, InvalidInput } from '../model/invalid.ts'
 import { type Policy, restorePolicy } from '../model/policy.ts'
+import { written } from '../scheduling/debts.ts'
 import { reorderPrimaries } from '../scheduling/primary-order.ts'
 import {
   emptyContext,
@@ -65,15 +65,20 @@ export const grantOrder = ({ grants, inFlight }: ScopeContext): Pick<EncodedScop
   return isKnown ? {} : { granted }
 }
 
+/** The principals that stand for a turn, each with its place. */
+export function* placesOf({
+  principals,
+}: Pick<ScopeContext, 'principals'>): Generator<readonly [string, number]> {
+  for (const [name, { stands }] of HashMap.entries(principals))
+    if (stands !== null) yield [name, stands.place]
+}
+
+export const byPlace = ([, one]: readonly [string, number], [, other]: readonly [string, number]): number =>
+  one - other
+
 /** What a snapshot holds of a principal; the rest follows from its calls. */
-export const encodePrincipal = ({
-  deficitTokens,
-  turns,
-  servedAt,
-  heldFromMs,
-}: Principal): EncodedPrincipal => ({
-  deficitTokens,
-  turns,
+export const encodePrincipal = ({ tag, servedAt, heldFromMs }: Principal): EncodedPrincipal => ({
+  tag,
   servedAt,
   heldFromMs,
 })
@@ -93,8 +98,10 @@ export const encodeScope = (context: ScopeContext): EncodedScope => ({
   ...grantOrder(context),
   heldMs: context.heldMs,
   principals: byKey(context.principals).map(([name, principal]) => [name, encodePrincipal(principal)]),
-  ring: written(context.ring),
-  nextPlace: context.ring.nextPlace,
+  ring: [...placesOf(context)].sort(byPlace),
+  nextPlace: context.lines.nextPlace,
+  virtualTokens: context.virtualTokens,
+  debts: written(context.debts),
   bypass: context.bypass,
   nested: byKey(context.nested).map(([id, { lent, queue }]) => [id, { lent, waiting: toArray(queue) }]),
   expected: byKey(context.expected),
@@ -129,11 +136,12 @@ export class SnapshotUnreadable extends Error {
   }
 }
 
-/** Whoever has a turn is known. */
-const checkRing = ({ principals }: Pick<ScopeContext, 'principals'>, ring: EncodedScope['ring']): void => {
+/** Every name that stands for a turn is a principal. */
+const checkRing = ({ principals, ring }: EncodedScope): void => {
+  const known = new Set(principals.map(([name]) => name))
   for (const place of ring) {
     const name = typeof place === 'string' ? place : place[0]
-    if (!HashMap.has(principals, name))
+    if (!known.has(name))
       throw new SnapshotUnreadable(`ring: expected names of principals, got ${JSON.stringify(name)}`)
   }
 }
@@ -224,7 +232,7 @@ const decoded = (input: unknown): ScopeContext => {
     pacing: encoded.pacing,
     // Older scopes planned nothing.
     phase: { ...openPhase, ...encoded.phase },
-    drain: encoded.drain,
+    drain: { ...encoded.drain, heldServed: encoded.drain.heldServed ?? false },
     primaryOwed: encoded.primaryOwed,
     heldMs,
     quantumEndedHeldMs: encoded.quantumEndedHeldMs ?? encoded.quantumEndedAt ?? heldMs,
@@ -243,8 +251,8 @@ const decoded = (input: unknown): ScopeContext => {
     ),
   } satisfies Partial<ScopeContext>)
   restoreWaiting(draft, encoded.waiting)
+  checkRing(encoded)
   restorePrincipals(draft, encoded)
-  checkRing(draft, encoded.ring)
   restoreFlights(draft, encoded.inFlight, encoded.granted)
   if (policy.qos !== null) {
     const calls = [...encoded.waiting, ...encoded.inFlight].map(({ call }) => call)

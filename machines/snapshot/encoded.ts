@@ -16,11 +16,11 @@ export const snapshotVersion = 1
 
 type Pairs<T> = ReadonlyArray<readonly [string, T]>
 
-/** What is written of a principal. Older versions wrote neither its turns nor a reading of the held clock. */
+/** What is written of a principal. Older versions wrote no tag but a deficit, and no reading of the held clock. */
 export interface EncodedPrincipal {
-  readonly deficitTokens: number
+  readonly tag?: number
+  readonly deficitTokens?: number
   readonly servedAt: number
-  readonly turns?: number
   readonly heldFromMs?: number
 }
 
@@ -44,6 +44,9 @@ export interface EncodedScope {
   /** Each name with its place; older versions wrote the names alone. */
   readonly ring: ReadonlyArray<string> | Pairs<number>
   readonly nextPlace?: number
+  /** Not there in what older versions wrote: then the least tag. */
+  readonly virtualTokens?: number
+  readonly debts?: Pairs<number>
   readonly bypass: ScopeContext['bypass']
   readonly nested: Pairs<{
     readonly lent: string | null

@@ -2,16 +2,17 @@
 import { HashMap } from 'effect'
 import { add, addAll, type Due } from '../collections/heap.ts'
 import { fromArray, push } from '../collections/queue.ts'
-import { readBack } from '../collections/ring.ts'
 import { takenAtAdmission } from '../limits/charges.ts'
 import type { Lane } from '../model/call.ts'
 import { defaultCharges } from '../model/charges.ts'
-import { isReady, parkAtQuota } from '../scheduling/fairness.ts'
+import { type Policy, weightOf } from '../model/policy.ts'
+import { readBack as readBackDebts } from '../scheduling/debts.ts'
+import { costOf, isReady, standAsRead } from '../scheduling/fairness.ts'
 import { countFlight } from '../scheduling/grant.ts'
 import { standingRank } from '../scheduling/primary-order.ts'
-import type { InFlight, Place, ScopeContext, Waiting } from '../state/context.ts'
+import { type InFlight, lookup, type Place, type ScopeContext, type Waiting } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
-import type { EncodedScope } from './encoded.ts'
+import type { EncodedPrincipal, EncodedScope } from './encoded.ts'
 
 /**
  * Older versions did not write `dispatchAtOnce`: for them a grant was never a dispatch. Without a held clock,
@@ -91,12 +92,18 @@ export const restoreExpected = ({ expected, waiting, inFlight }: EncodedScope): 
     }),
   )
 
+/** What deficit round robin had left over for a principal is how far virtual time may run before its next call. */
+const tagOf = (policy: Policy, name: string, { tag, deficitTokens = 0 }: EncodedPrincipal): number =>
+  tag ?? 0 - deficitTokens / weightOf(policy, name)
+
 export const restorePrincipals = (
   draft: Draft,
-  { principals, ring, nextPlace, waiting, inFlight }: EncodedScope,
+  { principals, ring, nextPlace, waiting, inFlight, virtualTokens, debts = [] }: EncodedScope,
 ): void => {
+  const tags = new Map(principals.map(([name, row]) => [name, tagOf(draft.policy, name, row)]))
+  draft.virtualTokens = virtualTokens ?? [...tags.values()].reduce((least, tag) => Math.min(least, tag), 0)
+  draft.debts = readBackDebts(debts)
   const placed = ring.map((turn, index) => (typeof turn === 'string' ? ([turn, index] as const) : turn))
-  draft.ring = readBack(placed, nextPlace ?? placed.length)
   const queued = Map.groupBy(
     waiting.filter((one) => one.call.lane === 'auxiliary' && !one.urgent && isReady(one)),
     ({ call }) => call.principal,
@@ -106,7 +113,7 @@ export const restorePrincipals = (
     ({ call }) => call.principal,
   )
   draft.principals = HashMap.fromIterable(
-    principals.map(([name, { deficitTokens, servedAt, turns = 0, heldFromMs = servedAt }]) => {
+    principals.map(([name, { servedAt, heldFromMs = servedAt }]) => {
       const places = (queued.get(name) ?? []).map(({ seq, call }) => ({ seq, id: call.id }))
       const inFlightCount = flying.get(name)?.length ?? 0
       return [
@@ -115,15 +122,25 @@ export const restorePrincipals = (
           queue: fromArray(places),
           waiting: places.length,
           inFlight: inFlightCount,
-          deficitTokens,
-          turns,
+          stands: null,
+          tag: tags.get(name) as number,
           servedAt,
           heldFromMs,
         },
       ] as const
     }),
   )
-  parkAtQuota(draft)
+  standAsRead(draft, placed, nextPlace ?? placed.length)
+}
+
+/** Older versions wrote no tags with a turn: it ended where its principal stands. */
+const withTags = (draft: Draft, flight: InFlight): InFlight => {
+  const { turn, call } = flight
+  if (turn === null || turn.endTag !== undefined) return flight
+  const { place, servedAt, heldFromMs } = turn
+  const endTag = lookup(draft.principals, call.principal)?.tag ?? draft.virtualTokens
+  const tag = endTag - costOf(flight) / weightOf(draft.policy, call.principal)
+  return { ...flight, turn: { place, tag, endTag, servedAt, heldFromMs } }
 }
 
 /** The order of grants as times and places tell it. */
@@ -135,7 +152,7 @@ export const restoreFlights = (
   rows: ReadonlyArray<InFlight>,
   granted: ReadonlyArray<string> = [],
 ): void => {
-  const flights = rows.map(completedFlight)
+  const flights = rows.map((row) => withTags(draft, completedFlight(row)))
   draft.inFlight = HashMap.fromIterable(flights.map((flight) => [flight.call.id, flight] as const))
   const grants = { ...draft.grants }
   const places = new Map(granted.map((id, index) => [id, index]))

@@ -51,7 +51,8 @@ export const InFlightSchema = Schema.Struct({
     Schema.NullOr(
       Schema.Struct({
         place: Schema.NullOr(Schema.Int),
-        turns: Schema.Finite,
+        tag: Schema.optional(Schema.Finite),
+        endTag: Schema.optional(Schema.Finite),
         servedAt: Schema.Finite,
         heldFromMs: Schema.Finite,
       }),
@@ -65,9 +66,12 @@ const isReading = (value: unknown): boolean => value === undefined || Number.isF
 const isTurn = (value: unknown): boolean => {
   if (value === undefined || value === null) return true
   if (!isObject(value)) return false
-  const { place, turns, servedAt, heldFromMs } = value as TakenTurn
+  const { place, tag, endTag, servedAt, heldFromMs } = value as TakenTurn
   return (
-    (place === null || Number.isSafeInteger(place)) && [turns, servedAt, heldFromMs].every(Number.isFinite)
+    (place === null || Number.isSafeInteger(place)) &&
+    isReading(tag) &&
+    isReading(endTag) &&
+    [servedAt, heldFromMs].every(Number.isFinite)
   )
 }
 const isCost = (value: unknown): boolean => {

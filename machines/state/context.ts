@@ -1,8 +1,8 @@
 import { HashMap, Option } from 'effect'
 import { type Endings, noEndings } from '../collections/ended-log.ts'
 import type { Heap } from '../collections/heap.ts'
+import type { Order } from '../collections/order.ts'
 import { empty, type Queue } from '../collections/queue.ts'
-import { emptyRing, type Ring } from '../collections/ring.ts'
 import { type Belief, unknownBelief } from '../limits/belief/belief.ts'
 import { type Demand, noDemand } from '../limits/belief/demand.ts'
 import { type Budget, type Cost, declare, noBudget } from '../limits/budget.ts'
@@ -13,6 +13,7 @@ import type { Call, Lane, PriorityClass } from '../model/call.ts'
 import type { Decision, DeferReason, EpisodeSummary, GrantReason, ScopeState } from '../model/decision.ts'
 import type { EvidenceKind } from '../model/evidence.ts'
 import type { Policy } from '../model/policy.ts'
+import { type Lines, noLines, type Stand } from './lines.ts'
 
 /**
  * A call's place: its number in order of submission. The call keeps it through every refusal and preemption.
@@ -76,10 +77,12 @@ export interface InFlight {
 
 /** A principal's turn as it was taken. */
 export interface TakenTurn {
-  /** Where its principal stood in the ring. */
+  /** The place of its principal in the order of age. */
   readonly place: number | null
-  /** Its principal's `turns`, `servedAt` and `heldFromMs` as they were. */
-  readonly turns: number
+  /** Its principal's tag before and after it. */
+  readonly tag: number
+  readonly endTag: number
+  /** Its principal's `servedAt` and `heldFromMs` as they were. */
   readonly servedAt: number
   readonly heldFromMs: number
 }
@@ -89,14 +92,20 @@ export interface Principal {
   readonly queue: Queue<Place>
   readonly waiting: number
   readonly inFlight: number
-  /** Input tokens left over from the principal's turns (deficit round robin). */
-  readonly deficitTokens: number
-  /** Turns that the principal was given, minus those that a refusal gave back. */
-  readonly turns: number
+  /** Where it stands for a turn; null without a backlog, and at its quota. */
+  readonly stands: Stand | null
+  /** Virtual time at which the principal's next call starts, input tokens by weight. The least tag goes next. */
+  readonly tag: number
   /** Epoch milliseconds of the principal's last release. */
   readonly servedAt: number
   /** Reading of the held clock at its last release, or when it was last below its quota again. */
   readonly heldFromMs: number
+}
+
+/** Tags of principals that neither wait nor run, in their order and by name. */
+export interface Debts {
+  readonly order: Order
+  readonly tags: HashMap.HashMap<string, number>
 }
 
 export interface Counters {
@@ -142,8 +151,12 @@ export interface ScopeContext {
   /** Auxiliaries that a primary depends on, or that were promoted. */
   readonly urgent: Queue<Place>
   readonly principals: HashMap.HashMap<string, Principal>
-  /** Principals with a backlog that are below their quota, in the order of their turns. */
-  readonly ring: Ring
+  /** Principals with a backlog that are below their quota, in the orders of their turns. */
+  readonly lines: Lines
+  /** Virtual time of the auxiliary lane, input tokens by weight: it never goes back. */
+  readonly virtualTokens: number
+  /** Of principals that are gone: what virtual time has not passed yet. */
+  readonly debts: Debts
   /** Principals with a backlog that are at their quota. */
   readonly parked: number
   /**
@@ -228,6 +241,8 @@ export interface Drain {
   readonly windowStartMs: number
   readonly windowTokens: number
   readonly servedTokens: number
+  /** Beside a primary: the principal that was held longest has had its call of this quantum. */
+  readonly heldServed: boolean
 }
 
 export interface Turn {
@@ -318,7 +333,9 @@ export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContex
   passedBefore: 0,
   urgent: empty(),
   principals: HashMap.empty(),
-  ring: emptyRing,
+  lines: noLines,
+  virtualTokens: 0,
+  debts: { order: null, tags: HashMap.empty() },
   parked: 0,
   heldMs: 0,
   bypass: null,
@@ -338,7 +355,7 @@ export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContex
   wait: null,
   pacing: {},
   phase: openPhase,
-  drain: { windowStartMs: 0, windowTokens: 0, servedTokens: 0 },
+  drain: { windowStartMs: 0, windowTokens: 0, servedTokens: 0, heldServed: false },
   nested: HashMap.empty(),
   unannounced: [],
   primaryOwed: false,

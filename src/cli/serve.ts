@@ -74,4 +74,22 @@ export const serveVerb = Command.make(
         log: { level: quiet ? 'error' : logLevel, json, isQuiet: quiet },
       })
     }),
-).pipe(Command.withDescription('Run the gateway: providers behind admission, on this machine'))
+).pipe(
+  Command.withDescription(
+    [
+      'Run the gateway: providers behind admission, on this machine.',
+      '',
+      'Refusals: a 429 before the first byte keeps the call in its place. A wait longer than the call may have is told at once.',
+      'Answers: bytes pass unchanged. A stream ends at its own terminal event; one that ends without it counts as failed.',
+      'Upstreams: what provably never left this machine is tried three times; everything else is never sent twice.',
+      'Clients: a waiting one hears a 102 every interimAnswersMs, or comments with keepAlive "comments"; one that stops',
+      '  reading is broken off after writeStallMs.',
+      'Access: another address than loopback needs tokens (rightofway token add) or --insecure. Foreign names, pages and',
+      '  sites are refused, except allowedHosts and allowedOrigins. The field tls serves HTTPS.',
+      'Disk: when the journal fails, nothing is admitted, /healthz says 503, and the process ends with code 75.',
+      '',
+      'The fields of the config are explained in docs/gateway.md.',
+    ].join('\n  '),
+  ),
+  Command.withShortDescription('Run the gateway: providers behind admission, on this machine'),
+)

@@ -2,7 +2,7 @@
  * A language model of the AI SDK that asks for a permit before each of its calls. The SDK's own
  * retries are off, whatever `maxRetries` says: each would be a new call. No SDK is imported.
  */
-import { admissionProblem } from '../gateway/problem/problem.ts'
+import { admissionProblem } from '../gateway/problem/call-problems.ts'
 import { AdmissionError } from '../host/errors.ts'
 import type { LaneScope } from '../host/host.ts'
 import type { CallRequest } from '../host/request.ts'

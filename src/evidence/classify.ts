@@ -24,7 +24,7 @@ import { deepseek, fireworks, vllm } from './providers/plain.ts'
 import { together } from './providers/together.ts'
 import { xai } from './providers/xai.ts'
 import { readRetryAfterMs } from './retry-after.ts'
-import { isRateLimited, namesModel, overload, readCodes, readSentences } from './sentences.ts'
+import { isRateLimited, namesModel, overload, readCodes, readSentences, saysRate } from './sentences.ts'
 import { unwrap } from './unwrap.ts'
 
 /** Narrow dialects first; OpenAI's is spoken by many and asked last. */
@@ -159,7 +159,7 @@ const compareBinding = (left: LimitReading, right: LimitReading, receivedAtMs: n
 
 const readStatus = (signal: Signal, overloadScope: EvidenceScope, rateLimitScope: EvidenceScope): Finding => {
   const { status, text } = signal
-  if (isRateLimited(signal)) {
+  if (isRateLimited(signal) || saysRate(signal)) {
     return { kind: 'unknown-rate-limit', scope: namesModel(text) ? 'model' : rateLimitScope, retryable: true }
   }
   if (status === 402) return { kind: 'quota-exhausted', scope: 'credential', retryable: false }

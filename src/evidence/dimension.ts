@@ -20,6 +20,8 @@ const windowWord = 'seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|months?'
 const nounWord = 'tokens?|requests?|queries|query|calls?'
 const sideWord = 'input|output|prompt|completion|generated|request'
 
+const ceiling = '(?:limit|quota|allowance|budget|cap)\\b'
+
 /** "input tokens per minute", `requests_per_day`, "API calls / minute", "request limit per minute". */
 const nounPerWindow = new RegExp(
   `(?<![a-z])(?:(${sideWord})[\\s_-]{1,2})?(${nounWord})[\\s_-]{0,2}(?:count[\\s_-]{1,2}|limit[\\s_-]{1,2}|rate[\\s_-]{1,2}){0,2}(?:per|/|an?|each)[\\s_-]{0,2}(?:model[\\s_-]{1,2}per[\\s_-]{1,2})?(${windowWord})(?![a-z])`,
@@ -27,16 +29,25 @@ const nounPerWindow = new RegExp(
 )
 /** "request tokens has exceeded your per-minute rate limit". */
 const nounThenWindow = new RegExp(
-  `(?<![a-z])(?:(${sideWord})\\s)?(${nounWord})\\b[^.;:(]{0,60}?\\b(?:per[- ](${windowWord})|(daily|hourly|monthly))\\s(?:rate |usage )?(?:limit|quota)`,
+  `(?<![a-z])(?:(${sideWord})\\s)?(${nounWord})\\b[^.;:(]{0,60}?\\b(?:per[- ](${windowWord})|(daily|hourly|monthly))\\s(?:rate |usage )?${ceiling}`,
+  'i',
+)
+/** "request rate exceeds the limit per second". */
+const nounThenCeiling = new RegExp(
+  `(?<![a-z])(?:(${sideWord})\\s)?(${nounWord})\\b[^.;:(]{0,40}?\\b${ceiling} per (${windowWord})(?![a-z])`,
   'i',
 )
 /** "daily token limit", "per-minute request quota". */
 const windowThenNoun = new RegExp(
-  `\\b(?:per[- ](${windowWord})|(daily|hourly|monthly))\\s(?:(${sideWord})\\s)?(${nounWord})\\s(?:rate |usage )?(?:limit|quota)`,
+  `\\b(?:per[- ](${windowWord})|(daily|hourly|monthly))\\s(?:(${sideWord})\\s)?(${nounWord})\\s(?:rate |usage )?${ceiling}`,
   'i',
 )
 /** "on TPM", "max RPM: 20". Upper case only: in lower case these are parts of words. */
 const abbreviation = /(?<![A-Za-z])([IO]?TP[MD]|[RQ]P[MDS])(?![A-Za-z])/
+/** "qps limit reached", "exceeded rpm quota": in lower case beside the word alone. */
+const lowerAbbreviation = new RegExp(
+  `(?<![A-Za-z])([io]?tp[md]|[rq]p[mds])(?![A-Za-z])(?=[^.;:\\n]{0,24}\\b${ceiling})`,
+)
 /** "exceeded token rate limit", "call rate limit". These are minutes wherever they are documented. */
 const nounRateLimit = /(?<![a-z])(?:(input|output)\s)?(tokens?|requests?|calls?) rate[ -]limit/i
 /** Two ceilings in one sentence, which does not tell which of them was hit. */
@@ -69,7 +80,7 @@ const matchPer = (text: string): Match | null => {
 }
 
 const matchThenWindow = (text: string): Match | null => {
-  const match = nounThenWindow.exec(text)
+  const match = nounThenWindow.exec(text) ?? nounThenCeiling.exec(text)
   if (match === null) return null
   return {
     at: match.index,
@@ -91,7 +102,7 @@ const matchWindowFirst = (text: string): Match | null => {
 }
 
 const matchAbbreviation = (text: string): Match | null => {
-  const match = abbreviation.exec(text)
+  const match = abbreviation.exec(text) ?? lowerAbbreviation.exec(text)
   if (match === null || /^\s*(?:\/|or|and)\s/.test(text.slice(match.index + match[0].length))) return null
   return { at: match.index, ...dimensionOfAbbreviation(match[0]), limit: null }
 }

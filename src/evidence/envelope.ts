@@ -40,7 +40,8 @@ const envelopesOfEvent = ({ name, data }: { name: string; data: string }): Reado
   const named = /^error$|exception$/i.test(name)
   const codes = named && name !== 'error' ? [{ code: name }] : []
   // An ordinary delta has no `error` key and is never parsed: inside a string its quotes are escaped.
-  if (!named && !/"error"|exception"|response\.failed/i.test(data)) return []
+  if (!named && !/"error"|exception"|response\.failed|"(?:status_?|error_?|err_?)?code"/i.test(data))
+    return []
   const value = parseJson(data)
   if (value === null) return named && data !== '' ? [...codes, data] : codes
   return named ? [...codes, value] : envelopesOf(value, false)

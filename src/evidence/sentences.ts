@@ -78,7 +78,7 @@ const accelerationSentences = [
 ]
 
 const concurrencySentences = [
-  /\bconcurrent (?:connections|requests)\b.{0,60}\b(?:exceed|limit|reached)/i,
+  /\bconcurrent (?:connection|request|call|session|stream)s?\b.{0,60}\b(?:exceed|limit|reached)/i,
   /\b(?:too many|maximum(?: number of)?|exceed\w*|reached)\b.{0,40}\bconcurrent\b/i,
   /\b(?:max(?:imum)?(?: organization)? concurrency|concurrency (?:limit|quota))\b/i,
   /\bhigh concurrency\b/i,
@@ -121,6 +121,22 @@ const overloadSentences = [
   /\b(?:did not|didn'?t|could not) (?:generate|produce|return) (?:the |its )?first token\b/i,
   /(?:过载|過載|负载过高|服务繁忙|系统繁忙|服務繁忙|系統繁忙|访问量过大|拥挤|算力不足|混み合|과부하)/,
 ]
+
+/** A rate that is refused without a number: enough where no status says it, inside a success or a server's fault. */
+const rateSentences = [
+  /\btoo many (?:requests|calls|queries)\b/i,
+  /\brate[- ]limit(?:ed|s)?\b[^.\n]{0,40}\b(?:reached|exceeded|hit)\b|\b(?:reached|exceeded|exceeds|hit|over)\b[^.\n]{0,40}\brate[- ]limit/i,
+  /\b(?:request|call|query|access) (?:frequency|rate) (?:is )?(?:too (?:high|fast)|exceed\w*|over)\b/i,
+  /\b(?:requests?|calls?) (?:was|were|is|are|has been|have been) (?:throttled|rate[- ]limited)\b/i,
+  /(?:请求|請求|调用|調用|访问|訪問)[^。\n]{0,8}(?:过于频繁|過於頻繁|频繁|頻繁)|(?:频率|頻率|频次|速率)[^。\n]{0,8}(?:过高|過高|过快|過快|超|限制)|限流|流控/,
+]
+
+/** The words refuse a rate, and the status says nothing of its own. */
+export const saysRate = (signal: Signal): boolean => {
+  const { status, text } = signal
+  if ((status >= 400 && status < 500) || hasCode(signal, /^(?:invalid_|bad_request)/)) return false
+  return rateSentences.some((pattern) => pattern.test(text))
+}
 
 /** A rate that depends on the account's balance is the account's. */
 const balanceBound =

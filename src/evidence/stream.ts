@@ -2,7 +2,7 @@
  * Watches a provider's event stream as it passes: usage, the first token, an error after a 200, the end.
  *
  * Cost: an ordinary delta is never parsed. An event of a known name is decided by that name; any other by
- * byte searches for `"usage"`, `"usageMetadata"` and `"error"` as keys, which model output cannot satisfy,
+ * byte searches for `"usage"`, `"usageMetadata"`, `"error"` and a refusal's number as keys, which model output cannot satisfy,
  * because quotes inside a JSON string are escaped. Only the small usage object, and events that carry an
  * error, become values.
  */
@@ -139,7 +139,7 @@ const readEvent = (state: StreamState, provider: string, head: StreamHead, event
   const searched = !known && !quietEvent.test(name)
   if (searched && !state.firstTokenSeen) state.firstTokenSeen = holdsOutput(event.data)
   if (searched || usageEvents.has(name)) readUsageIn(state, provider, event, name)
-  if (errorEvents.has(name) || (searched && mentionsError(event.data)))
+  if (errorEvents.has(name) || (searched && (mentionsError(event.data) || mentionsNumber(event.data))))
     readErrorIn(state, provider, head, event)
   if (endingEvents.has(name)) state.done = true
 }
@@ -261,6 +261,27 @@ const mentionsError = (data: Buffer): boolean => {
   const opensAt = valueStart(data, at + 7)
   return opensAt < 0 || data[opensAt] !== 0x6e
 }
+
+/** Keys under which a refusal inside a success states its number. */
+const numberNeedles = [
+  '"status_code"',
+  '"statusCode"',
+  '"error_code"',
+  '"errorCode"',
+  '"err_code"',
+  '"errcode"',
+  '"code"',
+] as const
+
+/** One of them has a value, and not 0, by which each chunk of some wires says that all is well. */
+const mentionsNumber = (data: Buffer): boolean =>
+  numberNeedles.some((needle) => {
+    const at = data.indexOf(needle)
+    if (at < 0) return false
+    const opensAt = valueStart(data, at + needle.length)
+    const first = data[opensAt] === 0x22 ? data[opensAt + 1] : data[opensAt]
+    return opensAt >= 0 && first !== undefined && first !== 0x30 && first !== 0x6e
+  })
 
 const readErrorIn = (state: StreamState, provider: string, head: StreamHead, event: BytesEvent): void => {
   if (state.evidence !== null) return

@@ -131,6 +131,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     scopesLimit: config.scopesLimit,
     writeStallMs: config.writeStallMs,
     interimAnswersMs: config.interimAnswersMs,
+    keepAlive: config.keepAlive,
   })
   const { mount } = options
   const server = makeServer(tls, (request, response) => {

@@ -28,6 +28,15 @@ describe('serve', () => {
     },
   )
 
+  it('says in its help what the gateway does for each subject', async () => {
+    const { code, out } = await run(['serve', '--help'], folder())
+    expect(code).toBe(0)
+    const subjects = ['Refusals', 'Answers', 'Upstreams', 'Clients', 'Access', 'Disk']
+    for (const subject of subjects) expect(out).toContain(`${subject}: `)
+    const general = await run(['--help'], folder())
+    expect(general.out).not.toContain('Refusals: ')
+  })
+
   it.skipIf(oldNode === null)('ends well on SIGTERM when an old Node started it', async () => {
     const program = new Program(
       ['serve', '--port', '0', '--journal', ':memory:'],

@@ -233,7 +233,7 @@ describe('lanes', () => {
   it('a primary goes before the background that waits', async () => {
     const { host, anthropic, emulator } = await setting(
       { ...brisk, capacity: 1 },
-      { latency: { firstTokenMs: 150, perOutputTokenMs: 0 } },
+      { latency: { firstTokenMs: 200, perOutputTokenMs: 0 } },
     )
     const said = (name: string, lane: 'primary' | 'auxiliary') =>
       withCall({ lane }, () => anthropic.messages.create(message, { headers: { 'idempotency-key': name } }))

@@ -14,6 +14,7 @@ import type { ScopeStatus } from '../../src/index.ts'
 export interface Arrival {
   readonly request: IncomingMessage
   readonly body: string
+  readonly bytes: Buffer
   readonly response: ServerResponse
 }
 
@@ -36,7 +37,8 @@ export const startUpstream = async (): Promise<ScriptedUpstream> => {
     request.on('error', () => {})
     response.on('error', () => {})
     request.on('end', () => {
-      const arrival = { request, response, body: Buffer.concat(chunks).toString('utf8') }
+      const bytes = Buffer.concat(chunks)
+      const arrival = { request, response, bytes, body: bytes.toString('utf8') }
       arrivals.push(arrival)
       const taker = waiting.shift()
       if (taker === undefined) unread.push(arrival)
@@ -92,6 +94,7 @@ export interface SettingOptions {
   readonly scopesLimit?: number
   readonly writeStallMs?: number
   readonly interimAnswersMs?: number
+  readonly keepAlive?: 'informational' | 'comments'
   readonly transport?: Transport
 }
 
@@ -110,6 +113,7 @@ export const startSetting = async (options: SettingOptions = {}): Promise<Settin
       : { heldBodiesLimitBytes: options.heldBodiesLimitBytes }),
     ...(options.writeStallMs === undefined ? {} : { writeStallMs: options.writeStallMs }),
     ...(options.interimAnswersMs === undefined ? {} : { interimAnswersMs: options.interimAnswersMs }),
+    ...(options.keepAlive === undefined ? {} : { keepAlive: options.keepAlive }),
     ...(options.scopesLimit === undefined ? {} : { scopesLimit: options.scopesLimit }),
     ...(upstream === undefined
       ? {}
@@ -156,7 +160,7 @@ export const post = (
 
 interface PostOptions {
   readonly path?: string
-  readonly body?: string
+  readonly body?: string | Buffer<ArrayBuffer>
   readonly signal?: AbortSignal
 }
 

@@ -1,71 +1,10 @@
 /** Answers that came encoded although identity was asked: decoded on the side, within bounds, and passed on as they are. */
 
-import type { Transform } from 'node:stream'
-import * as zlib from 'node:zlib'
-import {
-  brotliDecompressSync,
-  constants,
-  createBrotliDecompress,
-  createGunzip,
-  createInflate,
-  gunzipSync,
-  inflateSync,
-} from 'node:zlib'
+import { codingOf } from '../passage/codings.ts'
 import type { BodyReader } from './body-reading.ts'
-
-interface Coding {
-  /** Decodes as bytes come; each piece is there as soon as it can be. */
-  readonly stream: () => Transform
-  readonly whole: (bytes: Buffer, mostBytes: number) => Buffer
-}
-
-const flush = { flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH }
-const brotliFlush = {
-  flush: constants.BROTLI_OPERATION_FLUSH,
-  finishFlush: constants.BROTLI_OPERATION_FLUSH,
-}
-
-const gzip: Coding = {
-  stream: () => createGunzip(flush),
-  whole: (bytes, maxOutputLength) => gunzipSync(bytes, { ...flush, maxOutputLength }),
-}
-
-const codings: ReadonlyMap<string, Coding> = new Map([
-  ['gzip', gzip],
-  ['x-gzip', gzip],
-  [
-    'deflate',
-    {
-      stream: () => createInflate(flush),
-      whole: (bytes, maxOutputLength) => inflateSync(bytes, { ...flush, maxOutputLength }),
-    },
-  ],
-  [
-    'br',
-    {
-      stream: () => createBrotliDecompress(brotliFlush),
-      whole: (bytes, maxOutputLength) => brotliDecompressSync(bytes, { ...brotliFlush, maxOutputLength }),
-    },
-  ],
-  // Of Node 22.15 and later.
-  ...('createZstdDecompress' in zlib
-    ? [
-        [
-          'zstd',
-          {
-            stream: () => zlib.createZstdDecompress(),
-            whole: (bytes: Buffer, maxOutputLength: number) =>
-              zlib.zstdDecompressSync(bytes, { maxOutputLength }),
-          },
-        ] as const,
-      ]
-    : []),
-])
 
 export const isEncoded = (encoding: string | undefined): boolean =>
   encoding !== undefined && !/^\s*(?:identity)?\s*$/i.test(encoding)
-
-const codingOf = (encoding: string): Coding | null => codings.get(encoding.trim().toLowerCase()) ?? null
 
 /** A short body as it was before it was encoded; null when it is in no known coding, damaged, or grows beyond bounds. */
 export const decodedWhole = (encoding: string, bytes: Buffer, mostBytes: number): Buffer | null => {

@@ -3,6 +3,7 @@ import type { Evidence } from '../../../machines/index.ts'
 import { classify, errorsIn, readUsage, type Usage, usageAround } from '../../evidence/index.ts'
 import type { AnswerHead } from '../passage/transport.ts'
 import { type BodyReader, type BodyReading, coreUsage, nothingRead } from './body-reading.ts'
+import { JsonEnd } from './json-end.ts'
 
 /** Up to this length an answer is parsed whole, bytes. */
 const wholeBytes = 1024 * 1024
@@ -20,26 +21,41 @@ export const makeJsonReader = (provider: string, head: AnswerHead, receivedAtMs:
     chunks = [Buffer.from(all.subarray(-edgeBytes))]
   }
   let kept = 0
+  let done = false
+  const textEnd = new JsonEnd()
+  const keep = (chunk: Buffer): void => {
+    bytes += chunk.length
+    kept += chunk.length
+    chunks.push(chunk)
+    if (bytes <= wholeBytes || kept <= 4 * edgeBytes) return
+    compact()
+    kept = edgeBytes
+  }
+  const judge = (): void => {
+    done = true
+    if (bytes <= wholeBytes) reading = readWhole(provider, head, receivedAtMs, Buffer.concat(chunks))
+    else {
+      compact()
+      reading = readEdges(provider, [chunks[0] as Buffer, start as Buffer])
+    }
+    chunks = []
+  }
   return {
     push: (chunk) => {
-      bytes += chunk.length
-      kept += chunk.length
-      chunks.push(chunk)
-      if (bytes <= wholeBytes || kept <= 4 * edgeBytes) return
-      compact()
-      kept = edgeBytes
+      // Behind the text's own end nothing is an answer.
+      if (done) return
+      keep(chunk)
+      if (textEnd.push(chunk)) judge()
     },
     end: (read) => {
-      if (bytes <= wholeBytes) reading = readWhole(provider, head, receivedAtMs, Buffer.concat(chunks))
-      else {
-        compact()
-        reading = readEdges(provider, [chunks[0] as Buffer, start as Buffer])
-      }
-      chunks = []
+      if (!done) judge()
+      if (textEnd.isOpen) reading = { ...reading, truncated: true }
       read()
     },
     reading: () => reading,
-    done: false,
+    get done() {
+      return done
+    },
     begun: false,
     unread: false,
   }

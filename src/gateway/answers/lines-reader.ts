@@ -6,7 +6,8 @@ import { type BodyReader, type BodyReading, coreUsage, nothingRead } from './bod
 /** A longer line is not read, bytes. */
 const lineBytes = 256 * 1024
 /** Only lines that hold one of these are parsed: most hold a piece of text and nothing else. */
-const telling = /"error"|"usage|"prompt_eval_count"|"done"\s*:\s*true|"base_resp"/
+const telling =
+  /"error"|"usage|"prompt_eval_count"|"done"\s*:\s*true|"(?:status_?|error_?|err_?)?code"\s*:\s*"?[1-9-]/i
 
 export const makeLinesReader = (provider: string, head: AnswerHead, receivedAtMs: number): BodyReader => {
   let rest: Buffer | null = Buffer.alloc(0)

@@ -7,6 +7,13 @@ import { decodedWhole, isEncoded } from './decoding.ts'
 /** Of an encoded refusal, what is decoded at most, bytes. */
 const mostRefusalBytes = 1024 * 1024
 
+/** A refusal's body without its encoding; empty when nobody can read it. */
+export const refusalBody = ({ headers }: Pick<AnswerHead, 'headers'>, body: Buffer): Buffer => {
+  const encoding = headers['content-encoding']
+  if (encoding === undefined || !isEncoded(encoding)) return body
+  return decodedWhole(encoding, body, mostRefusalBytes) ?? Buffer.alloc(0)
+}
+
 /** What a refusal or a failure says about capacity; null when it says nothing. */
 export const capacityEvidence = (
   provider: string,
@@ -14,11 +21,7 @@ export const capacityEvidence = (
   body: Buffer,
   receivedAt: number,
 ): Evidence | null => {
-  const encoding = headers['content-encoding']
-  const plain =
-    encoding !== undefined && isEncoded(encoding)
-      ? (decodedWhole(encoding, body, mostRefusalBytes) ?? Buffer.alloc(0))
-      : body
+  const plain = refusalBody({ headers }, body)
   const evidence = classify({ provider, status, headers, body: plain.toString('utf8'), receivedAt })
   return evidence.kind === 'not-capacity' ? null : evidence
 }

@@ -21,6 +21,8 @@ export interface AskedCall {
   readonly statedId: string | null
   /** How often the client's SDK has already sent it by itself. */
   readonly sdkRetries: number
+  /** The answer, if it is a success, is an event stream. */
+  readonly asksForEvents: boolean
   /** Shown to the client with the answer; null when there is nothing to say. */
   readonly warning: string | null
 }

@@ -7,6 +7,7 @@ import type { Evidence } from '../../../machines/index.ts'
 import type { Clock } from '../../clock.ts'
 import { type BodyReader, type BodyReading, nothingRead } from '../answers/body-reading.ts'
 import { isEncoded } from '../answers/decoding.ts'
+import { JsonEnd } from '../answers/json-end.ts'
 import { readWhole } from '../answers/json-reader.ts'
 import { openingOf } from '../answers/opening.ts'
 import { type BodyKind, kindOf, makeBodyReader } from '../answers/reader.ts'
@@ -18,7 +19,7 @@ import type { AnswerHead, AnswerListener, TransportFailure } from '../passage/tr
 /** Of an answer that is no success, what is held back at most, bytes. A longer one is passed on. */
 const heldBackBytes = 1024 * 1024
 
-/** How long the rest of a refusal is awaited whose first event has said what it is, milliseconds. */
+/** How long the rest of a refusal is awaited that has said what it is, milliseconds. */
 const refusalEndsMs = 1_000
 
 /** A provider's answer that is no success, complete. */
@@ -32,12 +33,12 @@ export interface AttemptEvents {
   headSeen(head: AnswerHead): void
   /** Announces the answer, and is passed on as it is. */
   interim(head: AnswerHead): void
-  /** A success is about to reach the client: write its head. */
-  accepted(head: AnswerHead): void
+  /** A success is about to reach the client: write its head. False when it cannot: then nothing more is heard. */
+  accepted(head: AnswerHead): boolean
   /** An answer that is no success, all of it; nothing has reached the client. */
   refused(refusal: ProviderRefusal, evidence: Evidence | null): void
-  /** The same, but too long to hold: write its head, the rest follows. */
-  refusedAtLength(head: AnswerHead, evidence: Evidence | null): void
+  /** The same, but too long to hold: write its head, the rest follows. False as for `accepted`. */
+  refusedAtLength(head: AnswerHead, evidence: Evidence | null): boolean
   /** The provider is done, by what the answer itself says; bytes may still follow. */
   concluded(reading: BodyReading): void
   /** The client does not take what is written, until it does. */
@@ -47,8 +48,11 @@ export interface AttemptEvents {
   failed(failure: TransportFailure): void
 }
 
-/** `opening`: a success of which nobody knows yet whether it is one. `holding`: no success, or a refusal inside of one. */
-type Mode = 'head' | 'opening' | 'success' | 'holding' | 'passing'
+/**
+ * `opening`: a success that may still turn out to be none. `holding`: no success, or a refusal inside of one.
+ * `dropped`: the client cannot have it.
+ */
+type Mode = 'head' | 'opening' | 'success' | 'holding' | 'passing' | 'dropped'
 
 export class Attempt implements AnswerListener {
   readonly #provider: string
@@ -61,6 +65,8 @@ export class Attempt implements AnswerListener {
   #kind: BodyKind = 'other'
   #isEncoded = false
   #reader: BodyReader | null = null
+  /** While a JSON text is held; null for any other answer. */
+  #jsonEnd: JsonEnd | null = null
   #boundary: EventBoundary | null = null
   #held: Array<Buffer> = []
   #heldBytes = 0
@@ -94,13 +100,14 @@ export class Attempt implements AnswerListener {
   head(head: AnswerHead): void {
     this.#head = head
     this.#events.headSeen(head)
+    this.#kind = kindOf(head)
+    this.#isEncoded = isEncoded(head.headers['content-encoding'])
+    if (this.#kind === 'json' && !this.#isEncoded) this.#jsonEnd = new JsonEnd()
     if (head.status >= 300) {
       this.#mode = 'holding'
       return
     }
     this.#mode = 'opening'
-    this.#kind = kindOf(head)
-    this.#isEncoded = isEncoded(head.headers['content-encoding'])
     this.#reader = makeBodyReader(this.#provider, head, this.#clock.now(), () => this.#concluded())
     if (this.#kind === 'events' && !this.#isEncoded) this.#boundary = new EventBoundary()
   }
@@ -108,12 +115,14 @@ export class Attempt implements AnswerListener {
   bytes(chunk: Buffer): boolean {
     if (this.#mode === 'holding') return this.#hold(chunk)
     if (this.#mode === 'opening') return this.#open(chunk)
+    if (this.#mode === 'dropped') return true
     return this.#pass(chunk)
   }
 
   end(rawTrailers: ReadonlyArray<string>): void {
     if (this.#mode === 'opening') this.#judge()
     if (this.#mode === 'holding') return this.#refuse()
+    if (this.#mode === 'dropped') return
     endWith(this.#response, rawTrailers)
     const reader = this.#reader
     if (reader === null) this.#events.ended(nothingRead)
@@ -131,6 +140,15 @@ export class Attempt implements AnswerListener {
     this.#cancelHold = null
   }
 
+  get #isHolding(): boolean {
+    return this.#mode === 'holding'
+  }
+
+  /** What it says is known. Its end is awaited a little, so that the connection can be used again. */
+  #refuseSoon(): void {
+    this.#cancelHold ??= this.#clock.after(refusalEndsMs, () => this.#refuse())
+  }
+
   #refuse(): void {
     this.stop()
     const body = Buffer.concat(this.#held)
@@ -141,9 +159,7 @@ export class Attempt implements AnswerListener {
 
   #concluded(): void {
     const reading = this.reading
-    // What an error ends is no success: it is judged when it is over.
-    if (reading !== null && reading.evidence === null && this.#mode === 'success')
-      this.#events.concluded(reading)
+    if (reading !== null && this.#mode === 'success') this.#events.concluded(reading)
   }
 
   /** The head waits for the first bytes that are an answer: until then the call can still be taken back. */
@@ -152,11 +168,17 @@ export class Attempt implements AnswerListener {
     this.#heldBytes += chunk.length
     const reader = this.#reader as BodyReader
     if (this.#kind !== 'json') reader.push(chunk)
+    if (this.#jsonEnd?.push(chunk)) {
+      // All of it is here, whatever the connection does.
+      this.#judge()
+      if (this.#isHolding) this.#refuseSoon()
+      return this.#isHolding || this.#isFlowing
+    }
     const whole = (): Buffer => Buffer.concat(this.#held)
     const { evidence } = reader.reading()
     if (evidence !== null && evidence.kind !== 'not-capacity') {
       this.#mode = 'holding'
-      this.#cancelHold = this.#clock.after(refusalEndsMs, () => this.#refuse())
+      this.#refuseSoon()
       return true
     }
     const start = { bytes: this.#heldBytes, first: this.#held[0] as Buffer, whole }
@@ -202,7 +224,10 @@ export class Attempt implements AnswerListener {
     const held = this.#held
     this.#held = []
     this.#mode = 'success'
-    this.#events.accepted(this.#head as AnswerHead)
+    if (!this.#events.accepted(this.#head as AnswerHead)) {
+      this.#mode = 'dropped'
+      return
+    }
     for (const chunk of held) {
       this.#write(chunk)
       if (isUnread) this.#reader?.push(chunk)
@@ -231,12 +256,16 @@ export class Attempt implements AnswerListener {
   #hold(chunk: Buffer): boolean {
     this.#held.push(chunk)
     this.#heldBytes += chunk.length
+    if (this.#jsonEnd?.push(chunk)) this.#refuseSoon()
     if (this.#heldBytes <= heldBackBytes) return true
     const body = Buffer.concat(this.#held)
     this.#held = []
     this.#mode = 'passing'
     this.#reader = null
-    this.#events.refusedAtLength(this.#head as AnswerHead, this.#evidence(body))
+    if (!this.#events.refusedAtLength(this.#head as AnswerHead, this.#evidence(body))) {
+      this.#mode = 'dropped'
+      return true
+    }
     this.#write(body)
     return this.#isFlowing
   }

@@ -1,4 +1,4 @@
-/** Looks after a call that waits, now and then: whether its wait is hopeless by now, and that its connection does not look dead. */
+/** Keeps the connection of a waiting call from looking dead. */
 import type { Clock } from '../../clock.ts'
 
 export interface Lookout {
@@ -7,7 +7,7 @@ export interface Lookout {
   readonly stop: () => void
 }
 
-/** `look` is called every `everyMs` until it answers that nothing is left to look after. */
+/** `look` is called every `everyMs` until it answers false. */
 export const makeLookout = (clock: Clock, everyMs: number, look: () => boolean): Lookout => {
   let cancel: (() => void) | null = null
   const stop = (): void => {

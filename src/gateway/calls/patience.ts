@@ -14,13 +14,20 @@ export const waitsUntil = (
   return Math.min(askedAt + pendingMs, deadlineAt ?? Number.POSITIVE_INFINITY)
 }
 
+/**
+ * The end of the scope's stated wait, epoch milliseconds; 0 without one. While a call finds out whether the
+ * wait is over, its end is a bound of ours and nothing that the provider stated.
+ */
+export const scopeWaitUntil = ({ wait }: Pick<ScopeContext, 'wait'>): number =>
+  wait === null || wait.probeId !== null ? 0 : wait.untilMs
+
 /** The end of a wait that the provider imposed and that outlasts the call's own, epoch milliseconds; null when there is none. */
 export const hopelessWait = (
   context: ScopeContext,
   { inputTokens }: Call,
   untilMs: number,
 ): number | null => {
-  const statedMs = Math.max(context.wait?.untilMs ?? 0, statedUntil(context.belief, inputTokens, 0))
+  const statedMs = Math.max(scopeWaitUntil(context), statedUntil(context.belief, inputTokens, 0))
   return statedMs > untilMs ? statedMs : null
 }
 

@@ -74,8 +74,14 @@ const ConfigSchema = Schema.Struct({
   scopesLimit: Schema.optionalKey(integer(1, 1_000_000)),
   /** How long a client may stay connected without reading its answer. Default 2 minutes; then the answer is broken off. */
   writeStallMs: Schema.optionalKey(integer(1_000, maxDurationMs)),
-  /** How often a client that waits hears an interim answer (102), so that proxies keep its connection. Default 15 s; 0 for never. */
+  /** How often the client of a waiting call hears that it is still wanted, so that proxies keep its connection. Default 15 s; 0 for never. */
   interimAnswersMs: Schema.optionalKey(integer(0, maxDurationMs)),
+  /**
+   * How it hears that. Default `informational`: a 102, to clients of HTTP/1.1 that no proxy has marked. `comments`: a
+   * comment of the event stream, to calls with `stream: true`; their head is 200 from then on, and a refusal is an
+   * error event.
+   */
+  keepAlive: Schema.optionalKey(Schema.Literals(['informational', 'comments'])),
   /** How long streams may go on after the gateway was told to close. */
   closeGraceMs: Schema.optionalKey(integer(0, maxDurationMs)),
   upstreams: Schema.optionalKey(Schema.Array(UpstreamSchema)),
@@ -89,6 +95,9 @@ export interface EmulatorConfig {
   readonly firstTokenMs: number
   readonly perOutputTokenMs: number
 }
+
+/** In which form the client of a waiting call hears that it is still wanted. */
+export type KeepAlive = 'informational' | 'comments'
 
 export interface GatewayConfig {
   readonly host: string
@@ -104,6 +113,7 @@ export interface GatewayConfig {
   readonly scopesLimit: number
   readonly writeStallMs: number
   readonly interimAnswersMs: number
+  readonly keepAlive: KeepAlive
   readonly closeGraceMs: number
   /** Built-in ones included; without the emulator, whose address is known when it runs. */
   readonly upstreams: ReadonlyArray<Upstream>
@@ -134,6 +144,7 @@ export const parseConfig = (input: unknown = {}): GatewayConfig => {
     scopesLimit: config.scopesLimit ?? 10_000,
     writeStallMs: config.writeStallMs ?? 2 * 60_000,
     interimAnswersMs: config.interimAnswersMs ?? 15_000,
+    keepAlive: config.keepAlive ?? 'informational',
     closeGraceMs: config.closeGraceMs ?? 10_000,
     upstreams: upstreamsOf(config.upstreams ?? []),
     policies: policiesOf(config.policies ?? {}),

@@ -8,6 +8,7 @@ import { kernelOf } from '../../host/internal.ts'
 import { callOf } from '../../host/request.ts'
 import type { AskedCall } from '../calls/asked-call.ts'
 import { withPriorityMember } from '../calls/body-priority.ts'
+import { asksForEvents } from '../calls/event-calls.ts'
 import { pathAndQuery, type Route } from '../config/upstreams.ts'
 import { keyOf } from '../identity/credential.ts'
 import type { TokenEstimator } from '../identity/estimator.ts'
@@ -35,14 +36,19 @@ export interface Arrival {
   readonly holder: Token | null
 }
 
+/** A body as it came, and without its encoding. */
+export interface AskedBody {
+  readonly held: HeldBody
+  readonly plain: Buffer
+}
+
 /** The call that a request asks for; what is wrong with it; or that no scope can be had for it. */
 export const askedCall = (
   { scopes, estimator, host }: AskingPorts,
   { route, request, holder }: Arrival,
-  held: HeldBody,
+  { held, plain }: AskedBody,
   model: string,
 ): AskedCall | ReadonlyArray<FieldProblem> | 'too-many' => {
-  const body = held.buffer
   const { upstream, origin, query } = route
   const stated = readCallHeaders(request.headers)
   if (isProblems(stated)) return stated
@@ -50,8 +56,8 @@ export const askedCall = (
   if (isProblems(said)) return said
   const runner = scopes.find(upstream, keyOf(request.headers, query ?? ''), model)
   if (runner === 'too-many' || isProblems(runner)) return runner
-  const estimatedTokens = estimator.estimate(body, model, runner.name)
-  const maxOutputTokens = maxOutputIn(body)
+  const estimatedTokens = estimator.estimate(plain, model, runner.name)
+  const maxOutputTokens = maxOutputIn(plain)
   const { clock } = kernelOf(host)
   const asks = {
     inputTokens: estimatedTokens,
@@ -59,8 +65,10 @@ export const askedCall = (
     ...requestOfHeaders(said, clock.now()),
   }
   const call = callOf(asks, runner.name, noAmbient)
-  // Told only where it is honoured, and only what the client said.
-  const isRanked = upstream.honoursPriority && upstream.wire === 'openai' && said.priorityClass !== null
+  const body = held.buffer
+  // Told only where it is honoured, only what the client said, and only in a body that can be changed.
+  const isRanked =
+    body === plain && upstream.honoursPriority && upstream.wire === 'openai' && said.priorityClass !== null
   const sent = isRanked ? withPriorityMember(body, priorityRanks[call.priorityClass]) : body
   const headers = requestFields(request.rawHeaders, {
     honoursPriority: upstream.honoursPriority,
@@ -81,10 +89,11 @@ export const askedCall = (
     // The emulator's log judges by it whether a call was dispatched twice.
     idField: upstream.name.startsWith('emulator/') ? 'x-emulator-call-id' : null,
     held,
-    bodyBytes: body.byteLength,
+    bodyBytes: plain.byteLength,
     estimatedTokens,
     statedId: said.id,
     sdkRetries: said.sdkRetries,
+    asksForEvents: asksForEvents({ wire: upstream.wire, path: route.path, query }, plain),
     warning: said.unknownPriority ? unknownPriorityWarning : null,
   }
 }

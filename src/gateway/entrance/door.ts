@@ -9,6 +9,8 @@ import { ProxiedCall } from '../calls/call.ts'
 import type { CallPorts } from '../calls/call-ports.ts'
 import { KeptPlaces } from '../calls/kept-places.ts'
 import { WaitAnswers } from '../calls/patience.ts'
+import { StatedWaits } from '../calls/stated-waits.ts'
+import type { KeepAlive } from '../config/config.ts'
 import type { Counters } from '../config/counters.ts'
 import type { ShownPolicy } from '../config/policies.ts'
 import type { Router, Upstream } from '../config/upstreams.ts'
@@ -16,26 +18,25 @@ import type { EstimateReading, TokenEstimator } from '../identity/estimator.ts'
 import { modelOf, textMember } from '../identity/model-of.ts'
 import type { ScopeFinder } from '../identity/scopes.ts'
 import { type HeldBody, HeldBytes, mayHoldJson, readBody } from '../passage/body.ts'
+import { type Coding, codingsIn, knownCodings } from '../passage/codings.ts'
+import { decodeBody } from '../passage/decoded-body.ts'
 import { forward, type PassagePorts } from '../passage/forward.ts'
 import type { Transport } from '../passage/transport.ts'
+import { closing, full, journalFailed, tooManyScopes } from '../problem/gateway-problems.ts'
+import { badRequest, type Problem, sendProblem } from '../problem/problem.ts'
 import {
-  badRequest,
   badTarget,
-  closing,
-  encodedBody,
-  full,
-  journalFailed,
+  damagedBody,
   noTrace,
   notFound,
   notOperator,
-  type Problem,
-  sendProblem,
   tooLarge,
-  tooManyScopes,
   twoHosts,
   unclearLength,
+  unfoldsTooFar,
+  unknownCoding,
   unknownScope,
-} from '../problem/problem.ts'
+} from '../problem/request-problems.ts'
 import { type Arrival, askedCall } from './asking.ts'
 import { isProblems } from './call-headers.ts'
 import { type Doorkeeper, isToken } from './doorkeeper.ts'
@@ -64,10 +65,11 @@ export interface DoorPorts {
   readonly writeStallMs: number
   /** 0 for none. */
   readonly interimAnswersMs: number
+  readonly keepAlive: KeepAlive
 }
 
-/** How often waiting calls are looked after where they hear nothing, milliseconds. */
-const defaultTickMs = 15_000
+/** What a refused coding is answered with (RFC 9110 section 15.5.16). */
+const acceptedCodings = { 'accept-encoding': knownCodings.join(', ') }
 
 export class Door {
   readonly #ports: DoorPorts
@@ -95,8 +97,9 @@ export class Door {
       places: this.#places,
       waitAnswers: new WaitAnswers(),
       writeStallMs: ports.writeStallMs,
-      tickMs: ports.interimAnswersMs === 0 ? defaultTickMs : ports.interimAnswersMs,
-      sendsInterim: ports.interimAnswersMs > 0,
+      keepAliveMs: ports.interimAnswersMs,
+      keepAlive: ports.keepAlive,
+      statedWaits: new StatedWaits(),
     }
     scopes.whenForgotten((scope) => {
       this.#callPorts.limits.forget(scope)
@@ -160,14 +163,15 @@ export class Door {
       this.#ports.counters.forwarded += 1
       return forward(this.#passage, route, request, response, null)
     }
-    const encoding = request.headers['content-encoding'] ?? 'identity'
-    if (encoding !== 'identity') return this.#refuse(request, response, encodedBody(encoding))
+    const encoding = request.headers['content-encoding'] ?? ''
+    const codings = codingsIn(encoding)
+    if (codings === null) return this.#refuse(request, response, unknownCoding(encoding), acceptedCodings)
     const { bodyLimitBytes } = this.#ports
     readBody(request, bodyLimitBytes, this.#held, (body) =>
       this.#guarded(response, () => {
         if (body === 'too-large') this.#refuse(request, response, tooLarge(bodyLimitBytes))
         else if (body === 'no-room') this.#full(response)
-        else this.#admit({ route, request, response, holder }, body)
+        else this.#decode({ route, request, response, holder }, body, codings)
       }),
     )
   }
@@ -212,18 +216,38 @@ export class Door {
     sendProblem(response, full(this.#held.limit))
   }
 
-  #admit(arrival: Arrival, body: HeldBody): void {
-    const { route, request, response } = arrival
+  /** An encoded body is looked into by a decoded copy, and passed on as it came. */
+  #decode(arrival: Arrival, body: HeldBody, codings: ReadonlyArray<Coding>): void {
+    const { request, response } = arrival
     // Whatever becomes of it, the body is not kept beyond its exchange.
     response.once('close', () => body.release())
     if (response.destroyed) return body.release()
+    if (codings.length === 0 || body.buffer.length === 0) return this.#admit(arrival, body, body.buffer)
+    const bounds = { limitBytes: this.#ports.bodyLimitBytes, held: this.#held }
+    decodeBody(body.buffer, codings, bounds, (decoded) =>
+      this.#guarded(response, () => {
+        if (typeof decoded !== 'string') {
+          if (!response.destroyed) this.#admit(arrival, body, decoded.buffer)
+          return decoded.release()
+        }
+        body.release()
+        if (decoded === 'no-room') this.#full(response)
+        else if (decoded === 'too-large') this.#refuse(request, response, unfoldsTooFar(bounds.limitBytes))
+        else this.#refuse(request, response, damagedBody(request.headers['content-encoding'] ?? ''))
+      }),
+    )
+  }
+
+  /** `plain` is the body without its encoding. */
+  #admit(arrival: Arrival, body: HeldBody, plain: Buffer): void {
+    const { route, request, response } = arrival
     const { counters, scopesLimit } = this.#ports
-    const model = modelOf(route.path, body.buffer)
+    const model = modelOf(route.path, plain)
     if (model === null) {
       counters.forwarded += 1
       return forward(this.#passage, route, request, response, body)
     }
-    const asked = askedCall(this.#ports, arrival, body, model)
+    const asked = askedCall(this.#ports, arrival, { held: body, plain }, model)
     if (isProblems(asked)) return this.#refuse(request, response, badRequest(asked))
     if (asked === 'too-many') {
       counters.full += 1
@@ -245,11 +269,16 @@ export class Door {
     call.start()
   }
 
-  #refuse(request: IncomingMessage, response: ServerResponse, problem: Problem): void {
+  #refuse(
+    request: IncomingMessage,
+    response: ServerResponse,
+    problem: Problem,
+    own: Readonly<Record<string, string>> = {},
+  ): void {
     this.#ports.counters.invalid += 1
     // What is left of the body is read and dropped, so that the client sees the answer.
     request.resume()
-    sendProblem(response, problem)
+    sendProblem(response, problem, own)
   }
 
   /** Content-free: counts, times, names. */

@@ -1,7 +1,8 @@
 /** One guard around every entrance: what is thrown inside ends that request, and never the process. */
 import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { fault, sendProblem } from '../problem/problem.ts'
+import { fault } from '../problem/gateway-problems.ts'
+import { sendProblem } from '../problem/problem.ts'
 
 export class EntranceGuard {
   readonly #fault: () => void

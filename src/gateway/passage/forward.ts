@@ -5,7 +5,8 @@ import type { Clock } from '../../clock.ts'
 import { WriteStall } from '../calls/write-stall.ts'
 import type { Counters } from '../config/counters.ts'
 import { pathAndQuery, type Route } from '../config/upstreams.ts'
-import { codeOf, sendProblem, unreachable } from '../problem/problem.ts'
+import { codeOf, unreachable } from '../problem/call-problems.ts'
+import { sendProblem } from '../problem/problem.ts'
 import type { HeldBody } from './body.ts'
 import { answerFields, requestFields } from './forward-headers.ts'
 import { endWith, sendInterim } from './interim.ts'
@@ -34,7 +35,7 @@ export const forward = (
   const passage = new Passage(upstream.name, request, response, body)
   const stall = new WriteStall(response, ports.clock, ports.writeStallMs, () => {
     ports.counters.stalledClients += 1
-    exchange.abort(new Error('the client stopped reading'))
+    exchange.abort()
     response.destroy()
   })
   passage.stall = stall
@@ -54,7 +55,7 @@ export const forward = (
   )
   response.on('drain', () => exchange.resume())
   response.once('close', () => {
-    if (!response.writableFinished) exchange.abort(new Error('the client went away'))
+    if (!response.writableFinished) exchange.abort()
   })
 }
 

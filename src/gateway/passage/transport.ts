@@ -58,7 +58,7 @@ export interface AnswerListener {
 /** A request on its way. */
 export interface Exchange {
   /** Breaks it off. The listener hears nothing any more. */
-  abort(reason: Error): void
+  abort(): void
   /** Goes on after `bytes` answered false. */
   resume(): void
   /** All of the request has been handed to the operating system: its body is needed no more. */
@@ -181,10 +181,11 @@ class HttpExchange implements Exchange {
     }
   }
 
-  abort(reason: Error): void {
+  abort(): void {
     if (this.#isOver) return
     this.#finish()
-    this.#request?.destroy(reason)
+    // Without an error: of an answer that is complete but not read, nobody would listen to its socket any more.
+    this.#request?.destroy()
   }
 
   /** As `abort`, and the listener hears of it. */
@@ -195,7 +196,7 @@ class HttpExchange implements Exchange {
     const neverSent =
       !hasAnswer && (!this.#isConnected || (this.#request?.reusedSocket === true && !this.#isSent))
     this.#finish()
-    this.#request?.destroy(error)
+    this.#request?.destroy()
     this.#listener.failed({ error, neverSent })
   }
 

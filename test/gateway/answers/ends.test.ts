@@ -59,6 +59,24 @@ const wires: ReadonlyArray<Wire> = [
   },
 ]
 
+const geminiPart = (part: object): string =>
+  JSON.stringify({ candidates: [{ content: { parts: [{ text: 'a ] } "quoted\\' }] } }], ...part })
+
+const jsonTexts: ReadonlyArray<Wire> = [
+  {
+    name: "Gemini's array",
+    type: 'application/json',
+    body: [`[${geminiPart({})}`, `,\r\n${geminiPart({})}`],
+    end: `,\r\n${geminiPart({ usageMetadata: { promptTokenCount: 40, candidatesTokenCount: 5 } })}\n]`,
+  },
+  {
+    name: 'a JSON object behind blanks',
+    type: 'application/json',
+    body: ['\n', `{"id":"a","output":"${'x'.repeat(70_000)}"`],
+    end: ',"usage":{"input_tokens":40,"output_tokens":5}}',
+  },
+]
+
 const begin = async (wire: Wire) => {
   const upstream = await startUpstream()
   const setting = await startSetting({ upstream })
@@ -70,7 +88,7 @@ const begin = async (wire: Wire) => {
   return { setting, response, received: await answer, counters }
 }
 
-describe.each(wires)('a stream of $name', (wire) => {
+describe.each([...wires, ...jsonTexts])('a stream of $name', (wire) => {
   it('settles at its terminal event, while the upstream keeps the connection open', async () => {
     const { setting, response, received, counters } = await begin(wire)
     expect(setting.inFlight()).toBe(1)
@@ -121,7 +139,10 @@ describe.each(wires)('a stream of $name', (wire) => {
     whole.response.writeHead(200, { 'content-type': wire.type })
     whole.response.write(wire.body.join('') + wire.end)
     const reader = (await answers[0])?.body?.getReader()
-    await reader?.read()
+    const pump = async (): Promise<void> => {
+      if ((await reader?.read())?.done === false) await pump()
+    }
+    void pump()
     await vi.waitFor(() => expect(host.status()[0]?.counters.completed).toBe(1))
     expect(host.status()[0]?.primary.inFlight).toBe(0)
     await reader?.cancel()
@@ -152,4 +173,77 @@ it('chat chunks without [DONE] are whole once the model has said why it stopped'
   await received.text()
   await vi.waitFor(() => expect(setting.inFlight()).toBe(0))
   expect(counters()?.completed).toBe(1)
+})
+
+const limited = { code: 503, message: 'overloaded, try again later' }
+const chunk = data({ choices: [{ delta: { content: 'hi' }, finish_reason: null }] })
+
+/** Each begins well and then states a refusal, while the connection stays open. */
+const refusals: ReadonlyArray<readonly [string, string, string, string]> = [
+  [
+    'Anthropic',
+    'text/event-stream',
+    event('message_start', { message: { usage: { input_tokens: 4, output_tokens: 1 } } }),
+    event('error', { error: { type: 'overloaded_error', message: 'Overloaded' } }),
+  ],
+  ['chat chunks', 'text/event-stream', chunk, data({ error: limited })],
+  [
+    'MiniMax',
+    'text/event-stream',
+    chunk,
+    data({ choices: [], base_resp: { status_code: 1002, status_msg: 'rate limit, retry later' } }),
+  ],
+  [
+    'a number of its own',
+    'text/event-stream',
+    chunk,
+    data({ error_code: 18, error_msg: 'qps limit reached' }),
+  ],
+  [
+    'a header in each chunk',
+    'text/event-stream',
+    data({ header: { code: 0, message: 'Success' }, payload: { choices: { text: [{ content: 'hi' }] } } }),
+    data({ header: { code: 11202, message: 'request rate exceeds the limit per second' } }),
+  ],
+  [
+    'Gemini',
+    'text/event-stream',
+    data({ candidates: [] }),
+    data({ error: { ...limited, status: 'UNAVAILABLE' } }),
+  ],
+  [
+    'lines',
+    'application/x-ndjson',
+    line({ message: { content: 'hi' }, done: false }),
+    line({ error: limited }),
+  ],
+]
+
+describe.each(refusals)('a refusal in the middle of a stream: %s', (name, type, body, refusal) => {
+  it('settles the call at once, as what it says', async () => {
+    const { setting, response, received, counters } = await begin({ name, type, body: [body], end: '' })
+    expect(setting.inFlight()).toBe(1)
+    response.write(refusal)
+    await vi.waitFor(() => expect(setting.inFlight()).toBe(0))
+    expect(counters()).toMatchObject({ completed: 0, refusedByProvider: 1 })
+    expect(setting.gateway.counters).toMatchObject({ streamErrors: 1, faults: 0 })
+    response.end()
+    expect(await received.text()).toBe(body + refusal)
+    await vi.waitFor(() => expect(setting.gateway.liveCalls).toBe(0))
+  })
+})
+
+it("a part that says that all is well is no refusal, and output that quotes one isn't either", async () => {
+  const chunks = [
+    data({ base_resp: { status_code: 0, status_msg: '' }, choices: [{ delta: { content: 'a' } }] }),
+    data({ header: { code: 0, message: 'Success' }, choices: [{ delta: { content: 'b' } }] }),
+    data({ choices: [{ delta: { content: '{"base_resp":{"status_code":1002,"status_msg":"limit"}}' } }] }),
+    data({ choices: [{ delta: { tool_calls: [{ arguments: '{"code":429,"message":"limit"}' }] } }] }),
+  ]
+  const wire = { name: '', type: 'text/event-stream', body: chunks, end: '' }
+  const { setting, response, received, counters } = await begin(wire)
+  response.end('data: [DONE]\n\n')
+  await received.text()
+  await vi.waitFor(() => expect(setting.inFlight()).toBe(0))
+  expect(counters()).toMatchObject({ completed: 1, refusedByProvider: 0 })
 })

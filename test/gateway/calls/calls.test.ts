@@ -226,21 +226,63 @@ describe('a wait that is longer than the call may wait', () => {
     expect(setting.gateway.counters.toldToWait).toBe(1)
   })
 
-  it('is told to those who wait already, and after a restart without the answer', async () => {
+  it.each([
+    ['on the evidence of a call of its scope', '{"model":"m"}', {}],
+    ['on evidence that reaches it from another scope of its credential', '{"model":"other"}', {}],
+    ['where nothing is said to waiting clients', '{"model":"m"}', { interimAnswersMs: 0 }],
+  ])('is told to calls that wait already, at once: %s', async (_, body, options) => {
+    const upstream = await startUpstream()
+    const clock = new ManualClock(startMs)
+    const setting = await startSetting({ upstream, clock, policy: one, ...options })
+    const running = [post(setting.scripted, {}, { body })]
+    const refused = await upstream.next()
+    const waits = '{"model":"m","pad":1}'
+    if (!body.includes('"m"')) {
+      running.push(post(setting.scripted, {}, { body: '{"model":"m"}' }))
+      await upstream.next()
+    }
+    const waiting = [1, 2, 3].map(() => post(setting.scripted, {}, { body: waits }))
+    await vi.waitFor(() => expect(setting.waiting()).toBe(3))
+    answerStatus(refused, 429, limited, { 'retry-after': '86400' })
+    for (const answer of [running[0], ...waiting]) expect((await answer)?.status).toBe(429)
+    expect([clock.now(), setting.waiting()]).toEqual([startMs, 0])
+    const holds = [...kernelOf(setting.host).runners.values()].map(({ status }) => status.wait?.untilMs)
+    expect(new Set(holds)).toEqual(new Set([startMs + 86_400_000]))
+  })
+
+  it('is told to the calls that it outlasts alone, and to a client that takes a kept place up with less time', async () => {
     const upstream = await startUpstream()
     const clock = new ManualClock(startMs)
     const setting = await startSetting({ upstream, clock, policy: one })
     const first = post(setting.scripted, {}, { body: saying('first') })
     const running = await upstream.next()
-    const second = post(setting.scripted, {}, { body: saying('second') })
-    await vi.waitFor(() => expect(setting.waiting()).toBe(1))
-    answerStatus(running, 429, limited, { 'retry-after': '86400' })
-    expect((await first).status).toBe(429)
-    clock.advance(15_000)
-    expect((await second).status).toBe(429)
-    expect(setting.waiting()).toBe(0)
-    const [runner] = kernelOf(setting.host).runners.values()
-    expect(runner?.status.wait?.untilMs).toBe(startMs + 86_400_000)
+    const within = (ms: number, text: string, signal?: AbortSignal) =>
+      post(
+        setting.scripted,
+        { 'x-rightofway-deadline-ms': String(ms) },
+        { body: saying(text), ...(signal === undefined ? {} : { signal }) },
+      )
+    const patient = within(120_000, 'patient')
+    const client = new AbortController()
+    const left = within(120_000, 'left', client.signal)
+    const hurried = within(30_000, 'hurried')
+    await vi.waitFor(() => expect(setting.waiting()).toBe(3))
+    client.abort()
+    await expect(left).rejects.toThrow()
+    await vi.waitFor(() => expect(setting.gateway.counters.clientAborts).toBe(1))
+    answerStatus(running, 429, limited, { 'retry-after': '60' })
+    expect((await hurried).status).toBe(429)
+    expect((await within(30_000, 'left')).status).toBe(429)
+    expect([clock.now(), setting.waiting()]).toEqual([startMs, 2])
+    clock.advance(60_000)
+    for (const arrivals of [2, 3]) {
+      await vi.waitFor(() => {
+        clock.advance(1_000)
+        expect(upstream.arrivals.length).toBe(arrivals)
+      })
+      answerJson(await upstream.next())
+    }
+    expect([(await first).status, (await patient).status]).toEqual([200, 200])
   })
 })
 

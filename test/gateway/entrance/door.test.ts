@@ -120,16 +120,6 @@ describe('a request that cannot be', () => {
     expect((await third).status).toBe(200)
     expect(setting.gateway.counters.full).toBe(1)
   })
-
-  it('a body in an encoding is refused', async () => {
-    const setting = await startSetting()
-    const answer = await post(
-      `${setting.gateway.url}/anthropic`,
-      { 'content-encoding': 'gzip' },
-      { body: 'x' },
-    )
-    expect(answer.status).toBe(415)
-  })
 })
 
 describe('the priority', () => {

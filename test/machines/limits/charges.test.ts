@@ -354,6 +354,17 @@ describe.each(Object.keys(judges) as KnownCharges[])('under the charges of %s', 
   })
 })
 
+it('what an unsent call gives back is there before its place, and the budget, go to the next: a full one stays full', () => {
+  const story = new Story({ capacity: 1, limits: { inputTokensPerMinute: limit } })
+  story.auxiliary('parent', { inputTokens: 0 })
+  story.auxiliary('first', { inputTokens: 100, parentId: 'parent' })
+  story.auxiliary('second', { inputTokens: 1_000, parentId: 'parent' })
+  // In a minute the meter is full again but for what `first` has.
+  story.pass(60_000)
+  expect(story.settle('first', 'cancelled')).toEqual(['release second: nested'])
+  expect(story.context.budget.inputTokensPerMinute?.level).toBe(limit - 1_000)
+})
+
 it('a policy that charges otherwise from now on settles what is in flight by its new words, once', () => {
   const story = new Story({ charges: knownCharges.azure, limits: { inputTokensPerMinute: limit } })
   story.auxiliary('a', { inputTokens: 1_000, maxOutputTokens: 4_000 })
