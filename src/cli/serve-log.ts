@@ -1,6 +1,6 @@
 /**
  * The log of `serve`: a line for each refusal, hold, release and error. Lines hold names, counts and times, never
- * content: what a provider or a client said in words does not enter them.
+ * content: no words of a provider or of a client enter them.
  */
 import type { Decision, ScopeContext } from '../../machines/index.ts'
 import type { Observation } from '../host/scope-record.ts'

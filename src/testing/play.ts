@@ -50,7 +50,7 @@ export interface PlayOptions {
 export interface Played {
   /** In the order in which they were made. `at` is epoch milliseconds. */
   readonly decisions: ReadonlyArray<Decision>
-  /** What the scope knows at the end. */
+  /** The state of the scope at the end. */
   readonly context: ScopeContext
   readonly status: ScopeStatus
   /** The decisions about one call. */

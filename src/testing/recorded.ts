@@ -8,7 +8,7 @@ import { openMemoryJournal } from '../journal/memory.ts'
 import { openSqliteReader } from '../journal/reader.ts'
 
 export interface RecordedJournal {
-  /** What each scope knew, by its name. */
+  /** The newest state of each scope, by its name. */
   readonly scopes: ReadonlyMap<string, ScopeContext>
   /** One of them. Throws RangeError that names all, when there is none of this name. */
   readonly scope: (name: string) => ScopeContext
@@ -37,7 +37,7 @@ export const loadJournal = async (path: string, options: LoadOptions = {}): Prom
   }
 }
 
-/** What a scope knew, from a snapshot: its JSON text or value. Throws `SnapshotUnreadable`. */
+/** The state of a scope from a snapshot: its JSON text or value. Throws `SnapshotUnreadable`. */
 export const loadSnapshot = (snapshot: unknown): ScopeContext => {
   const value: unknown = typeof snapshot === 'string' ? JSON.parse(snapshot) : snapshot
   const name = (value as { readonly scope?: unknown } | null)?.scope

@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { openHost } from '../../src/index.ts'
 import { folder, Program, run } from './program.ts'
 
 const verbs: ReadonlyArray<ReadonlyArray<string>> = [
@@ -167,7 +168,38 @@ describe('simulate', () => {
   })
 })
 
+describe('status', () => {
+  it('shows the policy in force, with sources where the config is named', async () => {
+    const at = folder()
+    const policies = { 'anthropic/*': { preset: 'adaptive', capacity: 8 } }
+    writeFileSync(join(at, 'c.json'), JSON.stringify({ journal: 'own.db', policies }))
+    const host = await openHost({ journal: join(at, 'own.db') })
+    const scope = host.scope('anthropic/k/m', { preset: 'adaptive', capacity: 8, patienceMs: 7 })
+    await scope.run({ id: 'a' }, () => 1)
+    await host.close()
+    const plain = await run(['status', '--journal', 'own.db'], at)
+    expect(plain.out).toMatch(/^ {2}policy {5}the default, but capacity 8, .*patienceMs 7/m)
+    const sourced = await run(['status', '--config', 'c.json'], at)
+    expect(sourced.out).toMatch(
+      /^ {2}policy {5}preset adaptive, capacity 8 \(policies\["anthropic\/\*"\]\), patienceMs 7 \(changed while it runs\)$/m,
+    )
+    const json = await run(['status', '--config', 'c.json', '--json'], at)
+    expect(JSON.parse(json.out)).toMatchObject({ policy: { preset: 'adaptive', pattern: 'anthropic/*' } })
+  })
+})
+
 describe('--json', () => {
+  it.each([
+    ...['serve', 'demo', 'simulate', 'status', 'explain', 'inspect', 'replay', 'release', 'classify'],
+    ...['check', 'repair', 'backup', 'scopes', 'compact', 'migrate', 'export', 'import'].map(
+      (verb) => `journal ${verb}`,
+    ),
+    ...['token add', 'token list', 'token revoke', 'config print'],
+  ])('is taken by %s', async (verb) => {
+    const { code, out } = await run([...verb.split(' '), '--help'], folder())
+    expect([code, out]).toEqual([0, expect.stringContaining('--json')])
+  })
+
   it.each([
     [['demo', '--minutes', '5']],
     [['token', 'add', '--principal', 'a', '--journal', 'own.db']],

@@ -134,9 +134,11 @@ describe.skipIf(!isOnline)('the package', () => {
     writeFileSync(
       join(own, 'own.ts'),
       `import { Effect } from 'effect'
-import { Host } from 'rightofway'
+import { type AdmitOptions, AdmissionError, type AskedRequest, Host, type Journal, openHost } from 'rightofway'
 import { providerScope } from 'rightofway/machines'
 import { createActor, setup } from 'xstate'
+const named: [AdmitOptions, AskedRequest['model'], Journal | null] = [{ dispatchAtOnce: true }, null, null]
+console.log(named.length, AdmissionError.name === '' || typeof openHost)
 const machine = setup({ actors: { providerScope } }).createMachine({
   invoke: { id: 'lanes', src: 'providerScope', input: { scope: 'a/b/c', policy: { capacity: 4 } } },
 })
@@ -157,7 +159,10 @@ Effect.runPromise(Effect.provide(program, Host.layer())).then((n) => console.log
       code: 0,
       out: '',
     })
-    expect(await run(process.execPath, ['own.ts'], own)).toMatchObject({ code: 0, out: 'lanes\n1\n' })
+    expect(await run(process.execPath, ['own.ts'], own)).toMatchObject({
+      code: 0,
+      out: '3 function\nlanes\n1\n',
+    })
   })
 
   it('names no peer range whose ends are not tried here', () => {
