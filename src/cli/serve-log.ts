@@ -75,7 +75,12 @@ export const linesOf = (
       event: 'refused by the provider',
       fields: { scope, call: event.callId, kind, retryAfterMs },
     })
-  }
+  } else if (event.type === 'call.settled' && (event.outcome === 'failed' || event.outcome === 'timedOut'))
+    lines.push({
+      level: 'warn',
+      event: 'failed',
+      fields: { scope, call: event.callId, outcome: event.outcome, cause: event.cause ?? null },
+    })
   if (wait !== null && (before === null || wait.untilMs > before.untilMs)) {
     const until = new Date(wait.untilMs).toISOString()
     lines.push({ level: 'warn', event: 'held', fields: { scope, kind: wait.kind, until } })

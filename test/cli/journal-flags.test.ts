@@ -63,13 +63,14 @@ describe('release', () => {
 describe('serve', () => {
   it('logs refusals in lines of text or JSON, warns of patterns that fit nothing, and takes policies again on SIGHUP', async () => {
     const at = folder()
-    const config = (policies: object) =>
+    const config = (policies: object, more: object = {}) =>
       writeFileSync(
         join(at, 'c.json'),
         JSON.stringify({
           port: 0,
           journal: ':memory:',
           policies,
+          ...more,
           emulator: {
             rules: [{ rule: 'concurrency', maxConcurrent: 1 }],
             firstTokenMs: 0,
@@ -96,7 +97,8 @@ describe('serve', () => {
         }),
       })
     await (await ask('spend-cap')).text()
-    config({ 'emulator-anthropic/*': { capacity: 5 } })
+    await (await fetch(`${url}/nowhere?key=sk-ant-secret-secret`)).text()
+    config({ 'emulator-anthropic/*': { capacity: 5 } }, { scopesLimit: 9 })
     serve.child.kill('SIGHUP')
     for (let looks = 0; looks < 200; looks += 1) {
       const lanes = (await (await fetch(`${url}/lanes`)).json()) as {
@@ -115,13 +117,14 @@ describe('serve', () => {
     expect(lines.map(({ event }) => event)).toEqual(
       expect.arrayContaining([
         ...['configuration', 'refused by the provider', 'held', 'refused'],
-        ...['policies read again', 'policy changed'],
+        ...['refused at the door', 'policies read again', 'policy changed'],
       ]),
     )
     expect(lines[0]).toMatchObject({
       level: 'warn',
       warning: expect.stringContaining('policies["anthropc/*"] fits no scope'),
     })
+    expect(lines.find(({ event }) => event === 'not read again')).toMatchObject({ fields: 'scopesLimit' })
     expect(err).not.toMatch(/secret|private/)
   })
 
