@@ -4,6 +4,7 @@ import type { GatewayConfig } from '../gateway/config/config.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { LaneHost } from '../host/host.ts'
 import { kernelOf } from '../host/internal.ts'
+import { JournalFailure } from '../journal/journal.ts'
 import { readConfig, type Stated } from './configuration.ts'
 import { lineOf } from './failure.ts'
 import { linesOf, type ServeLog } from './serve-log.ts'
@@ -58,9 +59,11 @@ const changedFields = (before: GatewayConfig, after: GatewayConfig): ReadonlyArr
 const logScopes = (host: LaneHost, log: ServeLog): (() => void) => {
   const kernel = kernelOf(host)
   const waits = new Map<string, ScopeContext['wait']>()
-  const stopFailures = kernel.whenScopeFails((scope, cause) =>
-    log.log({ level: 'error', event: 'scope stopped', fields: { scope, problem: lineOf(cause) } }),
-  )
+  const stopFailures = kernel.whenScopeFails((scope, cause) => {
+    // A journal that fails stops every scope; the farewell says it once.
+    if (cause instanceof JournalFailure) return
+    log.log({ level: 'error', event: 'scope stopped', fields: { scope, problem: lineOf(cause) } })
+  })
   const stopEvents = kernel.observe((observation) => {
     const { scope } = observation
     const wait = kernel.runners.get(scope)?.context.wait ?? null

@@ -136,9 +136,11 @@ describe.skipIf(!isOnline)('the package', () => {
       `import { Effect } from 'effect'
 import { type AdmitOptions, AdmissionError, type AskedRequest, Host, type Journal, openHost } from 'rightofway'
 import { providerScope } from 'rightofway/machines'
+import { play } from 'rightofway/testing'
 import { createActor, setup } from 'xstate'
 const named: [AdmitOptions, AskedRequest['model'], Journal | null] = [{ dispatchAtOnce: true }, null, null]
 console.log(named.length, AdmissionError.name === '' || typeof openHost)
+console.log(play({ preset: 'adaptive' }, [{ at: 5, submit: { id: 'a' } }]).grantedAt('a'))
 const machine = setup({ actors: { providerScope } }).createMachine({
   invoke: { id: 'lanes', src: 'providerScope', input: { scope: 'a/b/c', policy: { capacity: 4 } } },
 })
@@ -161,7 +163,7 @@ Effect.runPromise(Effect.provide(program, Host.layer())).then((n) => console.log
     })
     expect(await run(process.execPath, ['own.ts'], own)).toMatchObject({
       code: 0,
-      out: '3 function\nlanes\n1\n',
+      out: '3 function\n5\nlanes\n1\n',
     })
   })
 
