@@ -50,6 +50,8 @@ export interface DoorPorts {
   readonly router: Router
   readonly upstreams: ReadonlyArray<Upstream>
   readonly scopes: ScopeFinder
+  /** Hears of every request that is refused before it becomes a call. */
+  readonly refused: (problem: Problem) => void
   /** A scope's policy in force, with the source of each value. */
   readonly policyShown: (scope: string, inForce: Policy) => ShownPolicy
   readonly transport: Transport
@@ -216,7 +218,9 @@ export class Door {
 
   #full(response: ServerResponse): void {
     this.#ports.counters.full += 1
-    sendProblem(response, full(this.#held.limit))
+    const problem = full(this.#held.limit)
+    this.#ports.refused(problem)
+    sendProblem(response, problem)
   }
 
   /** An encoded body is looked into by a decoded copy, and passed on as it came. */
@@ -254,7 +258,9 @@ export class Door {
     if (isProblems(asked)) return this.#refuse(request, response, badRequest(asked))
     if (asked === 'too-many') {
       counters.full += 1
-      return sendProblem(response, tooManyScopes(scopesLimit))
+      const problem = tooManyScopes(scopesLimit)
+      this.#ports.refused(problem)
+      return sendProblem(response, problem)
     }
     counters.calls += 1
     if (asked.sdkRetries > 0) counters.sdkRetries += 1
@@ -278,6 +284,7 @@ export class Door {
     problem: Problem,
     own: Readonly<Record<string, string>> = {},
   ): void {
+    this.#ports.refused(problem)
     this.#ports.counters.invalid += 1
     // What is left of the body is read and dropped, so that the client sees the answer.
     request.resume()
