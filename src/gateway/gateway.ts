@@ -15,7 +15,7 @@ import { type Counters, makeCounters } from './config/counters.ts'
 import { emulatorUpstreams, makeRouter } from './config/upstreams.ts'
 import { Door } from './entrance/door.ts'
 import { Doorkeeper } from './entrance/doorkeeper.ts'
-import { EntranceGuard, refuseUpgrade } from './entrance/guarded.ts'
+import { EntranceGuard } from './entrance/guarded.ts'
 import { operatorToken } from './entrance/operator.ts'
 import { targetOf } from './entrance/target.ts'
 import { readTls, type TlsKeys, watchTls } from './entrance/tls.ts'
@@ -133,10 +133,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     entrance.socket(socket, () => {
       const path = pathUnder(mount, request.url)
       const isPage = mount !== undefined && path !== null && doorkeeper.mayOpenPages(request)
-      if (!isPage || !mount.upgrade(request, socket, head, path)) {
-        counters.invalid += 1
-        refuseUpgrade(socket, 426, 'Upgrade Required', 'WebSocket is not carried; use HTTP on the same path')
-      }
+      if (!isPage || !mount.upgrade(request, socket, head, path)) door.sockets.open(request, socket, head)
     })
   })
   try {
@@ -191,6 +188,8 @@ const makeServer = (tls: TlsKeys | null, answer: Answer): Server => {
     maxHeaderSize: maxHeadBytes,
     requestTimeout: requestTimeoutMs,
     keepAliveTimeout: keepAliveTimeoutMs,
+    // Any other wish, such as h2c, is left unheard, and the request is served as it is (RFC 9110 section 7.8).
+    shouldUpgradeCallback: ({ headers }: IncomingMessage) => /^websocket$/i.test(headers.upgrade ?? ''),
   }
   return tls === null ? createServer(options, answer) : createTlsServer({ ...options, ...tls }, answer)
 }

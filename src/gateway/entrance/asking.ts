@@ -41,6 +41,11 @@ export const isProblems = <A>(value: A | ReadonlyArray<FieldProblem>): value is 
 
 const unknownPriority = 'x-resource-priority names no known class; the call counts as untagged'
 
+/** What of an arrival says what it asks for. */
+export interface AskingRequest extends Pick<Arrival, 'route' | 'holder'> {
+  readonly request: Pick<IncomingMessage, 'headers' | 'rawHeaders'>
+}
+
 /** A body as it came, and without its encoding. */
 export interface AskedBody {
   readonly held: HeldBody
@@ -50,7 +55,7 @@ export interface AskedBody {
 /** The call that a request asks for; what is wrong with it; or that no scope can be had for it. */
 export const askedCall = (
   { scopes, estimator, host }: AskingPorts,
-  { route, request, holder }: Arrival,
+  { route, request, holder }: AskingRequest,
   { held, plain }: AskedBody,
   model: string,
 ): AskedCall | ReadonlyArray<FieldProblem> | 'too-many' => {

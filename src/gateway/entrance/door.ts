@@ -35,6 +35,7 @@ import {
   unknownCoding,
   unknownScope,
 } from '../problem/request-problems.ts'
+import { SocketDoor } from '../sockets/socket-door.ts'
 import { type Arrival, askedCall, isProblems } from './asking.ts'
 import { type Doorkeeper, isToken } from './doorkeeper.ts'
 import type { EntranceGuard } from './guarded.ts'
@@ -69,6 +70,8 @@ const acceptedCodings = { 'accept-encoding': knownCodings.join(', ') }
 export class Door {
   readonly #ports: DoorPorts
   readonly #callPorts: CallPorts
+  /** Takes connections that leave HTTP. */
+  readonly sockets: SocketDoor
   readonly #live = new Set<ProxiedCall>()
   readonly #places: KeptPlaces
   readonly #startedAtMs: number
@@ -96,6 +99,11 @@ export class Door {
       keepAlive: ports.keepAlive,
       statedWaits: new StatedWaits(),
     }
+    this.sockets = new SocketDoor({
+      ...ports,
+      calls: this.#callPorts,
+      held: this.#held,
+    })
     scopes.whenForgotten((scope) => {
       this.#callPorts.limits.forget(scope)
       this.#callPorts.waitAnswers.forget(scope)
@@ -105,7 +113,7 @@ export class Door {
   }
 
   get liveCalls(): number {
-    return this.#live.size
+    return this.#live.size + this.sockets.liveCalls
   }
 
   /** Never throws: one request must not be able to end the process. */
@@ -118,6 +126,7 @@ export class Door {
   async close(graceMs: number): Promise<void> {
     this.#closing = true
     this.#places.close()
+    const socketsClosed = this.sockets.close(graceMs)
     if (this.#live.size > 0 && graceMs > 0) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, graceMs)
@@ -128,6 +137,7 @@ export class Door {
       })
     }
     for (const call of [...this.#live]) call.cut()
+    await socketsClosed
   }
 
   #guarded(response: ServerResponse, work: () => void): void {
@@ -283,7 +293,8 @@ export class Door {
       at: kernelOf(host).clock.now(),
       gateway: {
         startedAt: this.#startedAtMs,
-        liveCalls: this.#live.size,
+        liveCalls: this.liveCalls,
+        sockets: this.sockets.size,
         keptPlaces: this.#places.size,
         heldBytes: this.#held.bytes,
         scopes: scopes.counts,

@@ -23,7 +23,7 @@ const json = 'application/problem+json'
  * The document. `error` repeats the detail where the SDKs of both wires look for a message, under a
  * type that no host takes for a fault of its own request.
  */
-const documentOf = ({ name, status, title, detail, members }: Problem): string =>
+export const documentOf = ({ name, status, title, detail, members }: Problem): string =>
   JSON.stringify({
     type: `urn:rightofway:problem:${name}`,
     title,

@@ -50,6 +50,16 @@ export const notFound = (routes: ReadonlyArray<string>): Problem => ({
   members: { routes },
 })
 
+/** The one status at which agents that begin with a WebSocket go on over HTTP at once. */
+export const notOverWebSocket: Problem = {
+  name: 'no-web-socket',
+  status: 426,
+  title: 'Upgrade Required',
+  detail: 'WebSocket is not carried here; use HTTP on the same path',
+  retryAfterS: null,
+  retryable: false,
+}
+
 export const notOperator: Problem = {
   name: 'not-operator',
   status: 403,
