@@ -123,6 +123,8 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     // A peer that vanishes is seen as 'close'; without a listener it would throw.
     request.on('error', () => {})
     response.on('error', () => {})
+    // Node drops what came in one piece behind a wish that it leaves unheard: no client may wait for its answer.
+    if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     entrance.request(response, () => {
       const path = pathUnder(mount, request.url)
       const isPage = mount !== undefined && path !== null && doorkeeper.mayOpenPages(request)
