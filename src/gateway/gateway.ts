@@ -23,6 +23,7 @@ import { TokenBook, tokensPathOf } from './entrance/tokens.ts'
 import { isLoopback, Visitors } from './entrance/visitors.ts'
 import { type BytesEstimator, makeBytesEstimator, type TokenEstimator } from './identity/estimator.ts'
 import { makeScopeFinder } from './identity/scopes.ts'
+import type { ProxyEnvironment } from './passage/proxies.ts'
 import { makeTransport, type Transport } from './passage/transport.ts'
 
 /** A page of its own under a prefix of the gateway, for example the inspector. */
@@ -42,6 +43,8 @@ export interface GatewayOptions {
   readonly config: GatewayConfig
   /** Keys are told apart by fingerprints under this secret; see `installationSecret`. */
   readonly secret: string
+  /** Names the proxies to the upstreams: `HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY`. Default: none. */
+  readonly environment?: ProxyEnvironment
   /** Default: HTTP/1.1. */
   readonly transport?: Transport
   /** Default: bytes times a ratio that each scope learns. */
@@ -88,7 +91,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   const doorkeeper = new Doorkeeper(visitors, tokens)
   const tls = config.tls === null ? null : readTls(config.tls)
   const own: BytesEstimator | null = options.estimator === undefined ? makeBytesEstimator() : null
-  const transport = options.transport ?? makeTransport()
+  const transport = options.transport ?? makeTransport({ environment: options.environment ?? {} })
   const emulator = await startEmulator({ rules, latency: { firstTokenMs, perOutputTokenMs } })
   const entrance = new EntranceGuard(() => {
     counters.faults += 1

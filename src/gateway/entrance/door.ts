@@ -28,6 +28,7 @@ import {
   noTrace,
   notFound,
   notOperator,
+  signedForHost,
   tooLarge,
   twoHosts,
   unclearLength,
@@ -40,6 +41,7 @@ import { type Arrival, askedCall, isProblems } from './asking.ts'
 import { type Doorkeeper, isToken } from './doorkeeper.ts'
 import type { EntranceGuard } from './guarded.ts'
 import { isOperator, releaseScope } from './operator.ts'
+import { isSignedForHost } from './signed.ts'
 import { targetOf } from './target.ts'
 
 export interface DoorPorts {
@@ -164,6 +166,7 @@ export class Door {
     const route = this.#ports.router.route(target)
     if (route === null) return this.#refuse(request, response, notFound(this.#ports.router.routes))
     if (this.#closing) return sendProblem(response, closing, { connection: 'close' })
+    if (isSignedForHost(request.headers, target.query)) return this.#refuse(request, response, signedForHost)
     if (request.method !== 'POST' || !mayHoldJson(request)) {
       this.#ports.counters.forwarded += 1
       return forward(this.#passage, route, request, response, null)

@@ -60,6 +60,17 @@ export const notOverWebSocket: Problem = {
   retryable: false,
 }
 
+/** Its path and its host are part of what was signed. */
+export const signedForHost: Problem = {
+  name: 'signed-for-another-host',
+  status: 400,
+  title: 'The request is signed for another host',
+  detail:
+    'authorization: expected a key, got an AWS signature (SigV4) over this host and path, which the provider would refuse at its own; use a bearer key (AWS_BEARER_TOKEN_BEDROCK), or send it unsigned to an upstream that signs, such as a SigV4 proxy behind the gateway',
+  retryAfterS: null,
+  retryable: false,
+}
+
 export const notOperator: Problem = {
   name: 'not-operator',
   status: 403,

@@ -7,14 +7,16 @@ import { pathAndQuery, type Route, type Router } from '../config/upstreams.ts'
 import { type AskingPorts, askedCall, isProblems } from '../entrance/asking.ts'
 import { type Doorkeeper, isToken } from '../entrance/doorkeeper.ts'
 import type { EntranceGuard } from '../entrance/guarded.ts'
+import { isSignedForHost } from '../entrance/signed.ts'
 import { targetOf } from '../entrance/target.ts'
 import type { Token } from '../entrance/tokens.ts'
 import type { HeldBody, HeldBytes } from '../passage/body.ts'
 import { answerFields, requestFields } from '../passage/forward-headers.ts'
+import type { Transport } from '../passage/transport.ts'
 import { codeOf, unreachable } from '../problem/call-problems.ts'
 import { closing, tooManyScopes } from '../problem/gateway-problems.ts'
 import { badRequest, documentOf, type Problem } from '../problem/problem.ts'
-import { badTarget, notFound, notOverWebSocket } from '../problem/request-problems.ts'
+import { badTarget, notFound, notOverWebSocket, signedForHost } from '../problem/request-problems.ts'
 import { CarriedSocket } from './carried-socket.ts'
 import { carriesCalls } from './events.ts'
 
@@ -23,6 +25,8 @@ export interface SocketDoorPorts extends AskingPorts {
   readonly doorkeeper: Doorkeeper
   readonly entrance: EntranceGuard
   readonly calls: CallPorts
+  /** Of the transport, which may have to go through a proxy. */
+  readonly transport: Transport
   readonly held: HeldBytes
   readonly bodyLimitBytes: number
   readonly scopesLimit: number
@@ -105,6 +109,7 @@ export class SocketDoor {
     const route = router.route(target)
     if (route === null) return notFound(router.routes)
     if (this.#isClosing) return closing
+    if (isSignedForHost(request.headers, target.query)) return signedForHost
     const { wire } = route.upstream
     const protocols = protocolsOf(request)
     const isClear =
@@ -122,7 +127,7 @@ export class SocketDoor {
     head: Buffer,
     route: Route & { readonly holder: Token | null },
   ): void {
-    const { bodyLimitBytes, entrance, calls } = this.#ports
+    const { bodyLimitBytes, entrance, calls, transport } = this.#ports
     const provider = new WebSocket(
       `${route.origin.replace(/^http/, 'ws')}${pathAndQuery(route)}`,
       protocolsOf(request),
@@ -130,6 +135,7 @@ export class SocketDoor {
         headers: handshakeFields(request, route.upstream.honoursPriority),
         perMessageDeflate: false,
         maxPayload: bodyLimitBytes,
+        agent: transport.agentFor?.(route.origin),
         handshakeTimeout: handshakeTimeoutMs,
       },
     )
