@@ -7,6 +7,7 @@ import type { LaneHost } from '../../host/host.ts'
 import { kernelOf } from '../../host/internal.ts'
 import { callOf } from '../../host/request.ts'
 import type { AskedCall } from '../calls/asked-call.ts'
+import { withUsageAsked } from '../calls/asked-usage.ts'
 import { withPriorityMember } from '../calls/body-priority.ts'
 import { asksForEvents } from '../calls/event-calls.ts'
 import { pathAndQuery, type Route } from '../config/upstreams.ts'
@@ -78,6 +79,8 @@ export const askedCall = (
   const isRanked =
     body === plain && upstream.honoursPriority && upstream.wire === 'openai' && said.priorityClass !== null
   const sent = isRanked ? withPriorityMember(body, priorityRanks[call.priorityClass]) : body
+  const asksForUsage = body === plain && upstream.asksForUsage === true && upstream.wire === 'openai'
+  const asking = asksForUsage ? withUsageAsked(route.path, sent) : sent
   const headers = requestFields(request.rawHeaders, {
     honoursPriority: upstream.honoursPriority,
     keepLength: false,
@@ -91,7 +94,7 @@ export const askedCall = (
       origin,
       path: pathAndQuery(route),
       headers,
-      body: sent,
+      body: asking,
       headTimeoutMs: 0,
     },
     // The emulator's log judges by it whether a call was dispatched twice.
@@ -102,6 +105,7 @@ export const askedCall = (
     statedId: said.id,
     sdkRetries: said.sdkRetries,
     asksForEvents: asksForEvents({ wire: upstream.wire, path: route.path, query }, plain),
+    hidesUsage: asking !== sent,
     warning: said.unknownPriority ? unknownPriority : null,
   }
 }
