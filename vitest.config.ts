@@ -17,8 +17,7 @@ const long = ['test/**/*.long.test.ts']
 const alone = ['test/browser/**/*.test.ts', 'test/bench/**/*.test.ts']
 
 export default defineConfig({
-  resolve: { conditions: ['source'] },
-  ssr: { resolve: { conditions: ['source'] } },
+  resolve: { tsconfigPaths: true },
   test: {
     environment: 'node',
     testTimeout: 30_000,

@@ -2,8 +2,7 @@ import { defineConfig } from 'vitest/config'
 
 /** The long proofs, one file at a time: they start processes, fill disks and measure. */
 export default defineConfig({
-  resolve: { conditions: ['source'] },
-  ssr: { resolve: { conditions: ['source'] } },
+  resolve: { tsconfigPaths: true },
   test: {
     environment: 'node',
     include: ['test/**/*.long.test.ts'],

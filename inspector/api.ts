@@ -128,7 +128,7 @@ export class Api {
           return done(actions.releaseWait(scope), scope)
         case 'promote':
           if (typeof callId !== 'string') return problem(400, 'callId is missing')
-          return done(actions.promote(scope, callId), scope)
+          return promoted(actions.promote(scope, callId), scope, callId)
         case 'policy':
           if (typeof policy !== 'object' || policy === null) return problem(400, 'policy is missing')
           return done(actions.changePolicy(scope, policy), scope)
@@ -144,6 +144,14 @@ export class Api {
 
 const done = (known: boolean, scope: string): Answer =>
   known ? answer(200, { done: true }) : problem(404, `scope ${scope} is not known here, or has stopped`)
+
+const promoted = (result: boolean | 'not-waiting', scope: string, callId: string): Answer =>
+  result === 'not-waiting'
+    ? problem(
+        404,
+        `no auxiliary with the id ${callId.slice(0, 200)} waits in scope ${scope}: nothing was promoted`,
+      )
+    : done(result, scope)
 
 const readJson = async (request: IncomingMessage): Promise<{ readonly [key: string]: unknown } | null> => {
   const chunks: Buffer[] = []

@@ -62,6 +62,11 @@ export type Frame =
       /** False for a recorded file. */
       readonly live: boolean
       readonly actions: boolean
+      /**
+       * Names this run of the host and its journal. Another name after a reconnection: nothing that was shown
+       * before is known to hold.
+       */
+      readonly host: string
     }
   /**
    * The host's clock, epoch milliseconds, sent at intervals. The page computes ages by it, not by its own

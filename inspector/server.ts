@@ -3,6 +3,7 @@
  * without `allowActions` and a token. It answers only for names of this machine and sends no request to any
  * other.
  */
+import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -17,6 +18,7 @@ import { AppSocket } from './socket.ts'
 import { hostSource, type InspectorSource, journalSource } from './source.ts'
 import { sseText, Viewers } from './viewers.ts'
 
+export { compactInspection, scopeSummary } from './compact.ts'
 export { hostSource, type InspectorSource, journalSource } from './source.ts'
 export { type StatelyStream, streamToStately } from './stately.ts'
 
@@ -58,6 +60,8 @@ const maxViewers = 256
 const heartbeatMs = 15_000
 
 class Desk implements Inspector {
+  /** Names this run: a page that meets another one forgets what it showed. */
+  readonly #host = randomUUID()
   readonly #source: InspectorSource
   readonly #api: Api
   readonly #guard: Guard
@@ -191,7 +195,12 @@ class Desk implements Inspector {
       'cache-control': 'no-store',
       'x-accel-buffering': 'no',
     })
-    const hello: Frame = { kind: 'hello', live: this.#source.live, actions: this.#api.mayAct }
+    const hello: Frame = {
+      kind: 'hello',
+      live: this.#source.live,
+      actions: this.#api.mayAct,
+      host: this.#host,
+    }
     const viewer = this.#viewers.join({ write: (text) => response.write(text) }, [
       hello,
       { kind: 'actors', actors: this.#apps.actors },

@@ -1,4 +1,5 @@
 /** The two sources of the inspector: a running host, or a recorded file. */
+import { HashMap, Option } from 'effect'
 import { parsePolicy } from '../machines/index.ts'
 import { explainCall } from '../src/host/explain.ts'
 import type { LaneHost } from '../src/host/host.ts'
@@ -14,8 +15,11 @@ export interface Actions {
   readonly releaseWait: (scope: string) => boolean
   /** Replaces some fields of the policy. Throws `InvalidInput`. */
   readonly changePolicy: (scope: string, changes: object) => boolean
-  /** Lets a waiting call through as if a primary depended on it. */
-  readonly promote: (scope: string, callId: string) => boolean
+  /**
+   * Lets a waiting auxiliary through as if a primary depended on it. `not-waiting`: no such call waits in the
+   * scope, so nothing was done.
+   */
+  readonly promote: (scope: string, callId: string) => boolean | 'not-waiting'
 }
 
 export interface InspectorSource {
@@ -53,7 +57,13 @@ export const hostSource = (host: LaneHost): InspectorSource => {
     observe: (observer) => kernel.observe(observer),
     actions: {
       releaseWait: (scope) => runnerOf(scope)?.tell({ type: 'wait.released' }) != null,
-      promote: (scope, callId) => runnerOf(scope)?.tell({ type: 'call.promoted', callId }) != null,
+      promote: (scope, callId) => {
+        const runner = runnerOf(scope)
+        if (runner === undefined) return false
+        const waiting = Option.getOrNull(HashMap.get(runner.context.waiting, callId))
+        if (waiting?.call.lane !== 'auxiliary') return 'not-waiting'
+        return runner.tell({ type: 'call.promoted', callId }) != null
+      },
       changePolicy: (scope, changes) => {
         const runner = runnerOf(scope)
         if (runner === undefined) return false

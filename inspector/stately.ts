@@ -4,11 +4,10 @@
  */
 
 import { createInspector, type StatelyInspectionEvent } from '@xstate/inspect'
-import type { ScopeContext } from '../machines/index.ts'
-import { sentInMinute } from '../machines/limits/belief/charges.ts'
 import type { LaneHost } from '../src/host/host.ts'
 import { kernelOf } from '../src/host/internal.ts'
 import { chartOf } from './chart.ts'
+import { scopeSummary } from './compact.ts'
 import { projectEvent } from './projection.ts'
 import type { ActorFrame, StateValue } from './protocol.ts'
 
@@ -72,17 +71,6 @@ export const actorFrame = (message: unknown, receivedAtMs: number): ActorFrame |
   }
 }
 
-/** The part of a scope's context that a foreign inspector may see: numbers and names. */
-const summaryOf = (context: ScopeContext) => ({
-  scope: context.scope,
-  at: context.at,
-  counts: context.counts,
-  counters: context.counters,
-  phase: context.phase,
-  wait: context.wait,
-  recentInputTokens: sentInMinute(context.belief.charges, context.at),
-})
-
 /** The used part of the object that `createWebSocketInspector` and its siblings return. */
 export type StatelyInspector = Pick<
   ReturnType<typeof createInspector>,
@@ -107,12 +95,12 @@ export const streamToStately = (host: LaneHost, to: string | StatelyInspector): 
   const kernel = kernelOf(host)
   const known = new Set<string>()
   const introduce = (scope: string) => {
-    const actor = kernel.runners.get(scope)?.actor
+    const actor = kernel.runners.get(scope)?.record.actor
     if (actor === undefined) return undefined
     if (!known.has(scope)) {
       known.add(scope)
       const { value, context } = actor.getSnapshot()
-      inspector.actor(actor, { status: 'active', value, context: summaryOf(context.scope) })
+      inspector.actor(actor, { status: 'active', value, context: scopeSummary(context.scope) })
     }
     return actor
   }
@@ -125,7 +113,7 @@ export const streamToStately = (host: LaneHost, to: string | StatelyInspector): 
     inspector.event(actor, projected)
     inspector.snapshot(
       actor,
-      { status: 'active', value, context: summaryOf(context.scope) },
+      { status: 'active', value, context: scopeSummary(context.scope) },
       { event: projected },
     )
   })

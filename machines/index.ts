@@ -10,23 +10,17 @@ export { checkEvent } from './model/event-check.ts'
 export * from './model/evidence.ts'
 export { InvalidInput } from './model/invalid.ts'
 export { InvariantBroken, type InvariantNumber } from './model/invariant.ts'
-export {
-  adaptivePolicy,
-  defaultPolicy,
-  type Limits,
-  type Policy,
-  type PolicyInput,
-  parsePolicy,
-  poolPolicy,
-  type QosPolicy,
-  reserveOf,
-} from './model/policy.ts'
+export type { Limits, Policy, PolicyInput, PresetName, QosPolicy } from './model/policy.ts'
+export { adaptivePolicy, defaultPolicy, policyPresets, poolPolicy } from './model/presets.ts'
+export { parsePolicy, policyDifferences } from './model/read-policy.ts'
+export { reserveOf } from './model/shares.ts'
 export { type Fit, fitOf, type NoFitReason } from './scheduling/fit-prediction.ts'
 export { waitReason } from './scheduling/wait-reason.ts'
 export { type PrimaryWorstCase, type WorstCase, worstCaseWaitMs } from './scheduling/worst-case.ts'
 export { SnapshotUnreadable } from './snapshot/codec.ts'
 export { type EncodedScope, snapshotVersion } from './snapshot/encoded.ts'
-export type { InFlight, ScopeContext, Waiting } from './state/context.ts'
+export type { InFlight, Waiting } from './state/calls.ts'
+export type { ScopeContext } from './state/context.ts'
 export {
   advance,
   contextFrom,

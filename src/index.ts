@@ -13,8 +13,10 @@ export {
   type Lane,
   type Policy,
   type PolicyInput,
+  type PresetName,
   type PriorityClass,
   parsePolicy,
+  policyPresets,
   poolPolicy,
   type QosPolicy,
   SnapshotUnreadable,
@@ -22,6 +24,7 @@ export {
   type WorstCase,
   worstCaseWaitMs,
 } from '../machines/index.ts'
+export { bound } from './carrier/bound.ts'
 export { type Carried, carry, priorityEnv, withCarried } from './carrier/carry.ts'
 export { type CarrierCounters, carrierCounters } from './carrier/counters.ts'
 export { extract, type HeaderRecord, inject } from './carrier/headers.ts'
@@ -35,8 +38,10 @@ export {
   priorityVariable,
 } from './carrier/priority.ts'
 export { currentPriority, delegate, delegated, priorityField, withPriority } from './carrier/with-priority.ts'
+export type { AskedRequest } from './clients/asked-request.ts'
 export { type CallContext, withCall } from './clients/call-context.ts'
 export { type LanedFetchOptions, lanedFetch } from './clients/laned-fetch.ts'
+export { type LanedModelOptions, type LanguageModelLike, lanedModel } from './clients/laned-model.ts'
 export {
   deferring,
   type LanedAdapterOptions,
@@ -62,8 +67,9 @@ export { type MapFunction, type MapOptions, mapConcurrent } from './fan-out/map-
 export {
   Abandoned,
   ActiveTimeout,
-  type AdmissionError,
+  AdmissionError,
   AlreadySettled,
+  AnswerUnread,
   AttemptsExhausted,
   DeadlineExceeded,
   DuplicateCall,
@@ -79,13 +85,13 @@ export {
   Withdrawn,
 } from './host/errors.ts'
 export type { Explanation } from './host/explain.ts'
-export { LaneHost, LaneScope, openHost } from './host/host.ts'
+export { type AdmitOptions, LaneHost, LaneScope, openHost } from './host/host.ts'
 export { type JournalStatus, journalStatus } from './host/journal-status.ts'
 export { type Disposition, Permit, type Settlement } from './host/permit.ts'
 export { ReplayDiverged } from './host/recovery.ts'
 export type { CallRequest } from './host/request.ts'
 export { fingerprint, type ScopeKey, scopeName } from './host/scope-name.ts'
-export type { Observation } from './host/scope-runner.ts'
+export type { Observation } from './host/scope-record.ts'
 export {
   type EffectScope,
   Host,
@@ -93,8 +99,10 @@ export {
   type HostOptions,
   type RunOptions,
 } from './host/service.ts'
-export type { Alarm, AlarmKind, LaneStatus, ScopeStatus } from './host/status.ts'
+export type { Alarm, AlarmKind, LaneStatus, ScopeStatus, TurnStatus } from './host/status.ts'
+export type { Turn, TurnOptions } from './host/turn.ts'
 export {
+  type Journal,
   JournalCorrupt,
   JournalFailure,
   JournalLocked,

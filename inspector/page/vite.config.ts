@@ -6,7 +6,6 @@ export default defineConfig({
   root: import.meta.dirname,
   // Relative addresses: the page is mounted under a prefix that is unknown at build time.
   base: './',
-  resolve: { conditions: ['source', 'module', 'browser', 'production', 'default'] },
   plugins: [react()],
   build: {
     outDir: '../../dist/inspector/page',

@@ -8,17 +8,13 @@ import type { Outcome } from '../model/event.ts'
 /** How an ended call ended. */
 export type Ending = Outcome | 'withdrawn' | 'rejected' | 'expired'
 
-interface Note {
-  readonly callId: string
-  readonly ending: Ending
-  /** Index of the note before it of the same call, or -1. */
-  readonly before: number
-}
-
+/** In the order in which the calls ended. Columns, so that a row that is kept for long costs no object of its own. */
 interface Table {
-  /** In the order in which the calls ended. */
-  readonly notes: Note[]
-  /** Index of a call's newest note. */
+  readonly callIds: string[]
+  readonly endings: Ending[]
+  /** Index of the row before it of the same call, or -1. */
+  readonly before: number[]
+  /** Index of a call's newest row. */
   readonly newest: Map<string, number>
 }
 
@@ -35,7 +31,10 @@ export interface Endings {
   readonly older: Log
 }
 
-const emptyLog = (): Log => ({ table: { notes: [], newest: new Map() }, length: 0 })
+const emptyLog = (): Log => ({
+  table: { callIds: [], endings: [], before: [], newest: new Map() },
+  length: 0,
+})
 
 export const noEndings = (sinceMs = 0): Endings => ({ sinceMs, newer: emptyLog(), older: emptyLog() })
 
@@ -56,27 +55,27 @@ export const endingsOf = (newer: Iterable<EndingRow>, older: Iterable<EndingRow>
 
 /** The rows in the order in which the calls ended. A call that ended twice has two rows. */
 export function* rowsOf({ table, length }: Log): Generator<EndingRow> {
-  for (let index = 0; index < length; index += 1) {
-    const { callId, ending } = table.notes[index]!
-    yield [callId, ending]
-  }
+  for (let index = 0; index < length; index += 1) yield [table.callIds[index]!, table.endings[index]!]
 }
 
 const noted = (log: Log, callId: string, ending: Ending): Log => {
   // A row was added to this version before: the table holds a later row that this version must not see.
-  const { table } = log.table.notes.length === log.length ? log : logOf(rowsOf(log))
-  const length = table.notes.push({ callId, ending, before: table.newest.get(callId) ?? -1 })
-  table.newest.set(callId, length - 1)
+  const { table } = log.table.callIds.length === log.length ? log : logOf(rowsOf(log))
+  const { newest } = table
+  table.before.push(newest.get(callId) ?? -1)
+  table.endings.push(ending)
+  const length = table.callIds.push(callId)
+  newest.set(callId, length - 1)
   return { table, length }
 }
 
 const endingIn = ({ table, length }: Log, callId: string): Ending | undefined => {
   let index = table.newest.get(callId) ?? -1
-  while (index >= length) index = table.notes[index]!.before
-  return table.notes[index]?.ending
+  while (index >= length) index = table.before[index]!
+  return index < 0 ? undefined : table.endings[index]
 }
 
-/** Most endings of one generation, whatever the time: they are in memory and in every snapshot. */
+/** The most endings of one generation: they are in memory and in every snapshot. */
 const mostOfGeneration = 1_000_000
 
 export interface Retention {

@@ -7,14 +7,17 @@ import type { Lane } from '../model/call.ts'
 import {
   budgetFitsAt,
   isHeld,
+  nextInTurn,
   owedInMs,
+  primaryWanted,
   ranksAgeAt,
   turnFront,
   waitsForProvider,
 } from '../scheduling/admission.ts'
 import { end, expire, land, leaveWaiting } from '../scheduling/lifecycle.ts'
 import { activeTimeoutMs, firstTimeout, never, pendingTimeoutMs, trim } from '../scheduling/timeouts.ts'
-import { type InFlight, lookup, type ScopeContext, type Waiting } from '../state/context.ts'
+import type { InFlight, Waiting } from '../state/calls.ts'
+import { lookup, type ScopeContext } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { endTurn } from './operations.ts'
 
@@ -154,11 +157,16 @@ const sooner = (context: ScopeContext, earliest: number, time: number): number =
 /** When time alone may let an auxiliary go. */
 const firstAuxiliaryTime = (context: ScopeContext): number => {
   const { at, policy, drain } = context
-  if (context.ring.size === 0) return never
+  if (context.lines.size === 0) return never
   let earliest = never
   if (waitsForProvider(context)) earliest = sooner(context, earliest, context.wait!.untilMs)
-  const front = context.budget === noBudget ? null : turnFront(context)
-  if (front !== null) earliest = sooner(context, earliest, budgetFitsAt(context, front))
+  if (context.budget !== noBudget) {
+    const next = nextInTurn(context)
+    if (next !== null) earliest = sooner(context, earliest, budgetFitsAt(context, next))
+    // Beside a primary, the held clock runs from the time at which this call fits.
+    const front = primaryWanted(context) || context.foregroundActive ? turnFront(context) : null
+    if (front !== null) earliest = sooner(context, earliest, budgetFitsAt(context, front))
+  }
   // Who backs off may stand behind a front that waits for something else.
   for (const pace of Object.values(context.pacing)) {
     earliest = sooner(context, earliest, pace.pausedUntilMs)

@@ -5,11 +5,13 @@ import * as belief from '../limits/belief/belief.ts'
 import { declare } from '../limits/budget.ts'
 import { initialCapacity } from '../limits/capacity.ts'
 import { isReady, leaveBacklog, reviewQuotas } from '../scheduling/fairness.ts'
+import { forgetTurn, resetSeats } from '../scheduling/favor.ts'
 import { end, keepUnknown, land, leaveWaiting, reject, returnToPlace } from '../scheduling/lifecycle.ts'
 import { reorderPrimaries } from '../scheduling/primary-order.ts'
 import { adopt } from '../scheduling/shedding.ts'
 import { sweepBy } from '../scheduling/timeouts.ts'
-import { lookup, type Waiting } from '../state/context.ts'
+import type { Waiting } from '../state/calls.ts'
+import { lookup } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { giveBack } from './settlement.ts'
 
@@ -21,6 +23,7 @@ export const beginTurn = (draft: Draft, turnId: string, betweenRounds: 'hold' | 
 }
 
 export const endTurn = (draft: Draft, turnId: string): void => {
+  forgetTurn(draft, turnId)
   const turn = lookup(draft.turns, turnId)
   if (turn === undefined) return
   draft.turns = HashMap.remove(draft.turns, turnId)
@@ -33,9 +36,10 @@ export const changePolicy = (draft: Draft, policy: Draft['policy']): void => {
   const shedsOtherwise = (policy.qos === null) !== (before.qos === null)
   draft.policy = policy
   reviewQuotas(draft, before)
-  if (shedsOtherwise) {
-    adopt(draft)
+  if (shedsOtherwise) adopt(draft)
+  if (shedsOtherwise || policy.favor !== before.favor) {
     reorderPrimaries(draft)
+    resetSeats(draft)
   }
   draft.learned = initialCapacity(policy)
   sweepBy(draft, draft.at)
@@ -67,9 +71,9 @@ export const recover = (draft: Draft): void => {
   draft.unannounced = []
   const flights = [...HashMap.values(draft.inFlight)].sort((one, other) => one.seq - other.seq)
   for (const flight of flights) {
+    if (flight.stage === 'admitted') giveBack(draft, flight)
     land(draft, flight)
     if (flight.stage === 'admitted' || draft.policy.unknownAfterRestart === 'dispatchAgain') {
-      if (flight.stage === 'admitted') giveBack(draft, flight)
       returnToPlace(draft, flight, 'recovered')
     } else {
       draft.counters.unknownOutcomes += 1
@@ -77,6 +81,8 @@ export const recover = (draft: Draft): void => {
       end(draft, flight.call, 'unknown')
     }
   }
+  // Seats are taken anew as owners come back.
+  resetSeats(draft)
   disown(draft)
 }
 
@@ -102,7 +108,7 @@ const disown = (draft: Draft): void => {
   for (const waiting of HashMap.values(draft.waiting)) {
     if (waiting.unclaimedUntilMs !== null) continue
     if (waiting.call.lane === 'primary') draft.counts.primaryReady -= isReady(waiting) ? 1 : 0
-    else if (!waiting.urgent) leaveBacklog(draft, waiting.call.principal)
+    else if (!waiting.urgent) leaveBacklog(draft, waiting.call.principal, waiting.seq)
     orphans.push(waiting)
   }
   if (orphans.length > 0) sweepBy(draft, untilMs)

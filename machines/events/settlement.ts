@@ -8,7 +8,8 @@ import * as pacing from '../limits/pacing.ts'
 import type { ScopeEvent } from '../model/event.ts'
 import type { Evidence, EvidenceKind } from '../model/evidence.ts'
 import { end, land, leaveWindow, reject, returnToPlace } from '../scheduling/lifecycle.ts'
-import { type InFlight, lookup } from '../state/context.ts'
+import type { InFlight } from '../state/calls.ts'
+import { lookup } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 
 export const dispatched = (draft: Draft, callId: string): void => {
@@ -50,8 +51,9 @@ export const settle = (draft: Draft, event: Settled): void => {
     return
   }
   const now = event.outcome === 'completed' && flight.stage !== 'accepted' ? begin(draft, flight) : flight
-  land(draft, now)
+  // Before its place goes to another, which takes from the same budget.
   account(draft, now, event)
+  land(draft, now)
   if (event.evidence !== undefined) weigh(draft, event.evidence, now)
   if (event.outcome === 'throttled') return settleThrottled(draft, now, event)
   if (event.outcome === 'cancelled' && now.preempted && event.owner !== 'left')

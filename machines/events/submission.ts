@@ -24,7 +24,8 @@ import {
 import { rankOf, reorderPrimaries, standingRank } from '../scheduling/primary-order.ts'
 import { turnAway } from '../scheduling/shedding.ts'
 import { noteArrival, sweepBy } from '../scheduling/timeouts.ts'
-import { lookup, type Waiting } from '../state/context.ts'
+import type { Waiting } from '../state/calls.ts'
+import { lookup } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { giveBack } from './settlement.ts'
 
@@ -179,7 +180,7 @@ export const withdraw = (draft: Draft, callId: string): void => {
   // Its host never used the permit, so nothing reached the provider.
   const flight = lookup(draft.inFlight, callId)
   if (flight?.stage !== 'admitted') return
-  land(draft, flight)
   giveBack(draft, flight)
+  land(draft, flight)
   end(draft, flight.call, 'withdrawn')
 }

@@ -57,7 +57,7 @@ export const noBudget: Budget = {}
 const metersOf = (budget: Budget): ReadonlyArray<readonly [MeterName, Meter]> =>
   budget === noBudget ? [] : (Object.entries(budget) as Array<[MeterName, Meter]>)
 
-/** Full meters for the declared limits; what was learned or spent under an unchanged limit is kept. */
+/** Full meters for the declared limits. A meter whose limit is unchanged keeps its learned values and its use. */
 export const declare = (budget: Budget, limits: Limits, atMs: number): Budget => {
   const next: Partial<Record<MeterName, Meter>> = {}
   for (const name of meterNames) {
@@ -67,7 +67,7 @@ export const declare = (budget: Budget, limits: Limits, atMs: number): Budget =>
       if (before !== undefined && !before.declared) next[name] = before
       continue
     }
-    // A changed limit keeps what was spent: the provider has not forgotten it either.
+    // A changed limit keeps the use so far: the provider has not forgotten it either.
     const spent = before === undefined ? 0 : before.limit - refilled(name, before, atMs)
     next[name] = { limit, level: limit - spent, refilledAtMs: atMs, declared: true }
   }

@@ -6,7 +6,8 @@
  * Congestion Avoidance in Computer Networks", 1989).
  */
 import type { EvidenceKind } from '../model/evidence.ts'
-import { type Policy, reserveFor } from '../model/policy.ts'
+import type { Policy } from '../model/policy.ts'
+import { reserveFor } from '../model/shares.ts'
 
 export interface LearnedCapacity {
   readonly places: number
@@ -16,7 +17,7 @@ export interface LearnedCapacity {
   readonly epochMs: number
 }
 
-/** What remains after an overload that does not say how many were too many. */
+/** The share of places that remains after an overload whose evidence names no number. */
 const decrease = 0.8
 
 interface Holder {

@@ -51,7 +51,7 @@ export interface Ended {
   readonly taken: Cost
 }
 
-/** What the provider has taken for the call once it has ended. */
+/** The provider's charge for a call that has ended. */
 export const takenInTheEnd = (charges: Charges, call: Call, ended: Ended): Cost => {
   const { outcome, stage, usage, taken } = ended
   if (stage !== 'accepted') {

@@ -96,7 +96,7 @@ export const counted = (pace: Pace, change: 1 | -1): Pace => ({
   out: Math.max(0, pace.out + change),
 })
 
-/** Longest pause while auxiliaries lift a ceiling for a primary: their refusals are what tells how high it is. */
+/** Longest pause while auxiliaries lift a ceiling for a primary: only their refusals show the ceiling's height. */
 const warmPauseMs = 1_500
 
 /** When the class may go on in a warm-up, epoch milliseconds. */

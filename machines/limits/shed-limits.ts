@@ -152,7 +152,7 @@ export const encodeQos = (state: QosState, atMs: number): EncodedQos => ({
   exempt: [...state.exempt].sort(),
 })
 
-/** `calls` are those that are live. Without what was encoded, every bucket is full. */
+/** `calls` are the live ones. Without an encoded state, every bucket is full. */
 export const restoreQos = (encoded: EncodedQos | null, calls: ReadonlyArray<Call>): QosState => {
   const exempt = HashSet.fromIterable(encoded?.exempt ?? [])
   const counting = calls.filter(({ id }) => !HashSet.has(exempt, id))

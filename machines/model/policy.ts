@@ -1,6 +1,7 @@
+/** What a policy may say: every field with its meaning, unit and range. */
 import { Schema } from 'effect'
 import { maxTokens } from './call.ts'
-import { type Charges, ChargesSchema, defaultCharges } from './charges.ts'
+import { type Charges, ChargesSchema } from './charges.ts'
 import { decodeOrThrow, finite, InvalidInput, integer, maxSafe, type Problem, text } from './invalid.ts'
 
 const day = 24 * 60 * 60_000
@@ -38,14 +39,6 @@ const QosSchema = Schema.Struct({
 
 /** The limits by which a shared server sheds calls. */
 export type QosPolicy = typeof QosSchema.Type
-
-/** Everything sized by the capacity. */
-const autoQos: QosPolicy = {
-  bandPlaces: 'auto',
-  principalCalls: 'auto',
-  burstCalls: 'auto',
-  callsPerSecond: 'auto',
-}
 
 export const strategies = ['quiet', 'holdSteady', 'stepUp', 'backfill', 'adaptive'] as const
 
@@ -93,6 +86,12 @@ const PolicySchema = Schema.Struct({
    * before them; they are passed once each at most. Null: a lower rank waits for as long as better ones come.
    */
   maxRankDeferralMs: Schema.NullOr(integer(100, 30 * day)),
+  /**
+   * Which of equal calls go first. `begunInPrincipal`: of one principal's calls, those of turns that have begun, and
+   * between principals by arrival. `begun`: primaries of begun turns go first between principals as well. `arrival`:
+   * by arrival alone. A call that has waited for half its pending timeout is not passed.
+   */
+  favor: Schema.Literals(['begunInPrincipal', 'begun', 'arrival']),
   /** How long `settled` lasts before `idle`. */
   lingerMs: durationMs,
   primaryPendingTimeoutMs: durationMs,
@@ -141,134 +140,18 @@ const PolicySchema = Schema.Struct({
 
 /** Every setting of one scope. Durations in milliseconds. */
 export type Policy = typeof PolicySchema.Type
+/** The names of the presets (`presets.ts`). */
+export const presetNames = ['contract', 'adaptive', 'pool'] as const
+export type PresetName = (typeof presetNames)[number]
+
 export type PolicyInput = Partial<Omit<Policy, 'limits' | 'charges' | 'qos'>> & {
+  /** The preset that gives the fields that are left out. Default: that of the function that takes the policy. */
+  readonly preset?: PresetName
   readonly limits?: Partial<Limits>
   /** A field that is left out is as in `defaultCharges`. */
   readonly charges?: Partial<Charges>
   /** A field that is left out is `auto`: `{}` sizes everything by the capacity. */
   readonly qos?: Partial<QosPolicy> | null
-}
-
-export const noLimits: Limits = {
-  requestsPerMinute: null,
-  requestsPerDay: null,
-  inputTokensPerMinute: null,
-  inputTokensPerDay: null,
-  outputTokensPerMinute: null,
-  outputTokensPerDay: null,
-}
-
-/**
- * A provider scope: a large conversation call against background calls under limits that nobody told
- * us. Policies in journals are completed from it, so a field that is added is given what scopes did before,
- * or that is said in `asBefore`.
- */
-export const defaultPolicy: Policy = {
-  capacity: 32,
-  capacityFloor: null,
-  reserve: 'auto',
-  reserveFraction: 0.34,
-  tokenReserve: 0,
-  squeezeMs: 0,
-  inFlight: 'settle',
-  toleratedInFlight: 0,
-  patienceMs: 30_000,
-  afterPatience: 'proceed',
-  graceMs: 5_000,
-  quietWindowMs: 60_000,
-  strategy: 'adaptive',
-  hold: 'untilSettled',
-  quantumTokens: 64_000,
-  drainIntervalMs: 1_000,
-  maxDeferralMs: 120_000,
-  maxRankDeferralMs: 60_000,
-  lingerMs: 5_000,
-  primaryPendingTimeoutMs: 30 * 60_000,
-  primaryActiveTimeoutMs: 30 * 60_000,
-  auxiliaryPendingTimeoutMs: 6 * 60 * 60_000,
-  auxiliaryActiveTimeoutMs: 15 * 60_000,
-  turnTimeoutMs: 60 * 60_000,
-  maxAttempts: 60,
-  pacingBaseMs: 250,
-  pacingMaxMs: 8_000,
-  quotaHoldMs: 5 * 60_000,
-  unclaimedExpiryMs: 10 * 60_000,
-  settledRetention: 4_096,
-  settledRetentionMs: 0,
-  unknownRetentionMs: 7 * 24 * 60 * 60_000,
-  unknownAfterRestart: 'report',
-  limits: noLimits,
-  charges: defaultCharges,
-  weights: {},
-  quotas: {},
-  principalQuota: null,
-  qos: null,
-}
-
-/**
- * For a provider that charges input tokens when it accepts a call, as the large providers do. Running calls
- * do not delay a primary there, so no primary waits for an answer to end.
- */
-export const adaptivePolicy: Policy = {
-  ...defaultPolicy,
-  capacityFloor: 4,
-  // A pending primary closes the gate and gets the next place; no place has to stay empty for it.
-  reserve: 0,
-  tokenReserve: 'auto',
-  inFlight: 'tolerate',
-  hold: 'untilAccepted',
-}
-
-/** A worker pool or a read lane: the same machine with a capacity and without budgets. */
-export const poolPolicy: Policy = {
-  ...defaultPolicy,
-  // These calls have no tokens: a turn is one call.
-  quantumTokens: 1,
-  inFlight: 'tolerate',
-  quietWindowMs: 0,
-  hold: 'whileWaiting',
-  drainIntervalMs: 0,
-  lingerMs: 0,
-}
-
-/** Fills in defaults and checks the whole. Throws `InvalidInput` with field, range and value. */
-export const parsePolicy = (input: PolicyInput = {}, base: Policy = defaultPolicy): Policy =>
-  completed('policy', input, base)
-
-/**
- * The values of fields whose default has changed: they keep the behaviour of scopes from before the field
- * existed.
- */
-const asBefore: Partial<Policy> = { maxRankDeferralMs: null }
-
-/**
- * A policy from a journal or a snapshot. An older version may have written it: missing fields get the values
- * that keep its old meaning. `name` is used in errors, for example `snapshot.policy`. Throws `InvalidInput`.
- */
-export const restorePolicy = (stored: unknown, name: string): Policy =>
-  completed(
-    name,
-    typeof stored === 'object' && stored !== null ? { ...asBefore, ...stored } : (stored as PolicyInput),
-    defaultPolicy,
-  )
-
-const completed = (name: string, input: PolicyInput, base: Policy): Policy => {
-  const whole =
-    typeof input === 'object' && input !== null
-      ? {
-          ...base,
-          ...input,
-          limits: merged(base.limits, input.limits),
-          charges: merged(base.charges, input.charges),
-          qos:
-            input.qos === null
-              ? null
-              : input.qos === undefined
-                ? base.qos
-                : merged(base.qos ?? autoQos, input.qos),
-        }
-      : input
-  return checkPolicy(whole, name)
 }
 
 /** Checks a whole policy: a missing field is a fault. `name` is used in errors. Throws `InvalidInput`. */
@@ -298,41 +181,6 @@ export const checkPolicy = (input: unknown, name: string): Policy => {
     })
   }
   if (problems.length > 0) throw new InvalidInput(problems)
-  return policy
+  // Every event reads a dozen fields. A decoded record is a hash table to V8; a copy of it has a fixed shape.
+  return { ...policy }
 }
-
-const merged = (base: object, input: unknown): unknown =>
-  input === undefined ? base : typeof input === 'object' && input !== null ? { ...base, ...input } : input
-
-const roundHalfToEven = (value: number): number => {
-  const floor = Math.floor(value)
-  const rest = value - floor
-  if (rest !== 0.5) return Math.round(value)
-  return floor % 2 === 0 ? floor : floor + 1
-}
-
-/**
- * Places kept for primaries: the chosen number, or `round(capacity * fraction)` half to even and at least 1
- * in any real pool.
- */
-export const reserveFor = ({ reserve, reserveFraction }: Policy, capacity: number): number => {
-  if (reserve !== 'auto') return Math.min(reserve, capacity - 1)
-  if (capacity <= 1) return 0
-  return Math.max(1, Math.min(roundHalfToEven(capacity * reserveFraction), capacity - 1))
-}
-
-/** `reserveFor` the policy's own capacity. */
-export const reserveOf = (policy: Policy): number => reserveFor(policy, policy.capacity)
-
-/**
- * The record's own value under a caller's name. A name may equal an inherited property such as `constructor`.
- */
-const named = (record: Readonly<Record<string, number>>, name: string): number | undefined =>
-  Object.hasOwn(record, name) ? record[name] : undefined
-
-/** A principal's share of the auxiliary lane. */
-export const weightOf = (policy: Policy, principal: string): number => named(policy.weights, principal) ?? 1
-
-/** Auxiliaries that a principal may have in flight; null when only the places bound it. */
-export const quotaOf = (policy: Policy, principal: string): number | null =>
-  named(policy.quotas, principal) ?? policy.principalQuota

@@ -1,15 +1,17 @@
-import type { Queue } from '../collections/queue.ts'
 import { fitsAt, noBudget } from '../limits/budget.ts'
 import { capacityOf, reservedOf } from '../limits/capacity.ts'
 import { neededFor } from '../limits/charges.ts'
 import * as pacing from '../limits/pacing.ts'
 import type { PriorityClass } from '../model/call.ts'
 import type { DeferReason } from '../model/decision.ts'
-import type { Place, ScopeContext, Waiting } from '../state/context.ts'
+import type { Waiting } from '../state/calls.ts'
+import type { ScopeContext } from '../state/context.ts'
+import { noRankFavor } from '../state/favor.ts'
 import { headOf } from './fairness.ts'
+import { favoredOfRank, type Seated } from './favor.ts'
 import { auxiliaryVerdict, primaryVerdict, type Verdict } from './planner.ts'
 import { standingRank } from './primary-order.ts'
-import { heldSince, ringFront } from './turns.ts'
+import { heldSince, longestUnserved, nextAuxiliary } from './turns.ts'
 
 /** When the budget holds what the call needs, epoch milliseconds; the scope's time when it does now. */
 export const budgetFitsAt = (
@@ -37,14 +39,18 @@ export const waitsForProvider = ({ wait, at }: ScopeContext): boolean => wait !=
 const paceOf = (context: ScopeContext, priorityClass: PriorityClass): pacing.Pace =>
   context.pacing[priorityClass] ?? pacing.steady
 
-/** Its class backs off: it does so alone, and the others of the lane go on. */
-export const backsOff =
+/** A class that backs off does so alone, and the others of the lane go on. */
+const backsOff =
   (context: ScopeContext) =>
-  (waiting: Waiting): boolean =>
-    isPaced(context, waiting)
+  (priorityClass: PriorityClass): boolean =>
+    !pacing.paceAllows(paceOf(context, priorityClass), context.at)
 
-/** The first call in the order of turns whose class does not back off. */
-export const turnFront = (context: ScopeContext): Waiting | null => ringFront(context, backsOff(context))
+/** The first call, of the principal that was served least recently, whose class does not back off. */
+export const turnFront = (context: ScopeContext): Waiting | null =>
+  longestUnserved(context, backsOff(context))?.head ?? null
+
+/** The call whose turn it is; null when nobody may take one. */
+export const nextInTurn = (context: ScopeContext): Waiting | null => nextAuxiliary(context, backsOff(context))
 
 /** Places that auxiliaries may have are all taken by auxiliaries. */
 const fillsItsPlaces = (context: ScopeContext): boolean =>
@@ -56,7 +62,7 @@ const fillsItsPlaces = (context: ScopeContext): boolean =>
  * fill are places that they hold. Only then does the held clock run.
  */
 export const isHeld = (context: ScopeContext): boolean => {
-  if (context.ring.size === 0 || !(context.foregroundActive || primaryWanted(context))) return false
+  if (context.lines.size === 0 || !(context.foregroundActive || primaryWanted(context))) return false
   if (waitsForProvider(context) || fillsItsPlaces(context)) return false
   const front = turnFront(context)
   return front !== null && budgetFitsAt(context, front) <= context.at
@@ -65,10 +71,10 @@ export const isHeld = (context: ScopeContext): boolean => {
 /** Milliseconds that the held clock has still to run before a quantum is owed; null when nobody could have it. */
 export const owedInMs = (context: ScopeContext): number | null => {
   const { heldMs, policy, primaryOwed, quantumEndedHeldMs } = context
-  const front = turnFront(context)
+  const front = longestUnserved(context, backsOff(context))
   if (front === null) return null
   // Quanta and primaries take turns, unless the primary cannot go for that long itself.
-  const sinceMs = Math.max(heldSince(context, front), primaryOwed ? quantumEndedHeldMs : 0)
+  const sinceMs = Math.max(heldSince(front), primaryOwed ? quantumEndedHeldMs : 0)
   return Math.max(0, sinceMs + policy.maxDeferralMs - heldMs)
 }
 
@@ -88,7 +94,7 @@ export const auxiliaryObstacle = (context: ScopeContext): DeferReason | null => 
 }
 
 export const isPaced = (context: ScopeContext, { call }: Waiting): boolean =>
-  !pacing.paceAllows(paceOf(context, call.priorityClass), context.at)
+  backsOff(context)(call.priorityClass)
 
 /** When an auxiliary may be tried, and why not before; its turn is the state's business. */
 export interface Misfit {
@@ -132,11 +138,9 @@ export const primaryFit = (context: ScopeContext, waiting: Waiting): Verdict => 
 export const primaryFitsAt = (context: ScopeContext, waiting: Waiting): number =>
   primaryFit(context, waiting).tryAtMs
 
-/** A primary at the front of a queue, its rank, and that queue. */
-export interface NextPrimary {
-  readonly waiting: Waiting
+/** The primary that goes next, its rank and its seat. */
+export interface NextPrimary extends Seated {
   readonly rank: number
-  readonly queue: Queue<Place>
   /** It goes before primaries of better rank, which have held it for `maxRankDeferralMs`. */
   readonly aged: boolean
 }
@@ -144,8 +148,23 @@ export interface NextPrimary {
 const firstOfRank = (context: ScopeContext, rank: number): NextPrimary | null => {
   // One that has inherited a better rank since has left an empty place behind.
   const belongs = (one: Waiting): boolean => standingRank(context.policy, one) === rank
+  if (context.favor.ranks[rank] !== noRankFavor) {
+    const seated = favoredOfRank(context, rank, belongs)
+    return seated === null ? null : { ...seated, rank, aged: false }
+  }
   const found = headOf(context, context.primaries[rank]!, belongs)
-  return found === null ? null : { waiting: found.head, rank, queue: found.queue, aged: false }
+  if (found === null) return null
+  const { head, queue } = found
+  return {
+    waiting: head,
+    first: head,
+    rank,
+    queue,
+    takesSeat: true,
+    displaced: null,
+    dropped: [],
+    aged: false,
+  }
 }
 
 const bestOfRanks = (context: ScopeContext, from: number): NextPrimary | null => {
@@ -157,8 +176,8 @@ const bestOfRanks = (context: ScopeContext, from: number): NextPrimary | null =>
 }
 
 /** When better ranks have held a primary for as long as they may, epoch milliseconds: since it came, or since its rank had its last turn. */
-const agedAt = ({ policy, rankServedAt }: ScopeContext, { waiting, rank }: NextPrimary): number =>
-  Math.max(waiting.submittedAt, rankServedAt[rank]!) + (policy.maxRankDeferralMs ?? Number.POSITIVE_INFINITY)
+const agedAt = ({ policy, rankServedAt }: ScopeContext, { first, rank }: NextPrimary): number =>
+  Math.max(first.submittedAt, rankServedAt[rank]!) + (policy.maxRankDeferralMs ?? Number.POSITIVE_INFINITY)
 
 /** When the first primaries of lower ranks are held for as long as they may be, epoch milliseconds. */
 export const ranksAgeAt = (context: ScopeContext): ReadonlyArray<number> => {
@@ -177,7 +196,7 @@ export const nextPrimary = (context: ScopeContext): NextPrimary | null => {
   const best = bestOfRanks(context, 0)
   if (best === null || context.policy.maxRankDeferralMs === null || context.counts.primaryReady < 2)
     return best
-  if (best.waiting.seq < context.passedBefore) return best
+  if (best.first.seq < context.passedBefore) return best
   let chosen = best
   for (
     let next = bestOfRanks(context, best.rank + 1);

@@ -1,14 +1,16 @@
 /** Which auxiliary goes next, and whether a quantum of the lane goes before a primary. */
 import { roomAt } from '../limits/belief/belief.ts'
-import type { ScopeContext, Waiting } from '../state/context.ts'
+import type { Waiting } from '../state/calls.ts'
+import type { ScopeContext } from '../state/context.ts'
 import {
   auxiliaryFit,
   auxiliaryMisfit,
   auxiliaryObstacle,
-  backsOff,
   isPaced,
+  nextInTurn,
   overdue,
   primaryWanted,
+  turnFront,
 } from './admission.ts'
 import {
   bindsByWindow,
@@ -18,7 +20,7 @@ import {
   forecastOf,
   trustOf,
 } from './planner.ts'
-import { frontCalls, type NextTurn, nextThatFits, pickAuxiliary } from './turns.ts'
+import { frontCalls, type NextTurn, nextThatFits } from './turns.ts'
 
 /** How often a head that does not fit yet is passed over before its room is kept for it. */
 const maxBypass = 2
@@ -32,6 +34,14 @@ export interface Choice {
 }
 
 /**
+ * Beside a primary or a foreground, the first call of a quantum belongs to the principal that was held longest.
+ * The other calls of the quantum go by their tags.
+ */
+const beginsQuantum = (context: ScopeContext, mayBypass: boolean): boolean =>
+  context.foregroundActive ||
+  (!mayBypass && !(context.state === 'auxiliaryDraining' && context.drain.heldServed) && overdue(context))
+
+/**
  * Whose turn it is, or another that fits. In a bucket every token that passes delays the one whose turn
  * it is, so nobody passes; in a limit by windows whole windows are packed; a head that waits for another
  * limit is passed at most `maxBypass` times. A quantum is for the principal that was held: beside a
@@ -41,9 +51,10 @@ export const chooseAuxiliary = (
   context: ScopeContext,
   mayBypass = !primaryWanted(context),
 ): Choice | null => {
-  const pick = pickAuxiliary(context, backsOff(context))
-  if (pick === null) return null
-  const { head } = pick
+  const byAge = beginsQuantum(context, mayBypass)
+  const head = byAge ? turnFront(context) : nextInTurn(context)
+  if (head === null) return null
+  const pick = { head, byAge }
   const passes = context.bypass?.callId === head.call.id ? context.bypass.count : 0
   const passed = (chosen: Waiting | null): Choice | null => (chosen === null ? null : { pick, chosen })
   if (mayBypass && passes < maxBypass && bindsByWindow(context.belief)) {
@@ -58,7 +69,7 @@ export const chooseAuxiliary = (
       ? passed(chooseBeside(context, head, forecastOf(context, head), false))
       : null
   if (passes >= maxBypass) return null
-  return passed(nextThatFits(context, (waiting) => auxiliaryMisfit(context, waiting) === null, pick.rounds))
+  return passed(nextThatFits(context, (waiting) => auxiliaryMisfit(context, waiting) === null))
 }
 
 /** Calls that may go next: of each principal the first, or some that stand behind it where they go out of their turn for a primary. */
@@ -137,7 +148,7 @@ export const choosePacked = (context: ScopeContext, builds: boolean): Waiting | 
  * served of is not waited for: what auxiliaries may not have now stays the primaries'.
  */
 export const fairnessDue = (context: ScopeContext): boolean =>
-  context.ring.size > 0 &&
+  context.lines.size > 0 &&
   primaryWanted(context) &&
   overdue(context) &&
   auxiliaryObstacle(context) === null &&

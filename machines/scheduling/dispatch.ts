@@ -2,11 +2,12 @@
 import { HashMap } from 'effect'
 import { empty, peek, pop, push, toArray } from '../collections/queue.ts'
 import { capacityOf } from '../limits/capacity.ts'
-import { lookup, type Place, type Waiting } from '../state/context.ts'
+import type { Place, Waiting } from '../state/calls.ts'
+import { lookup } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { auxiliaryFit, auxiliaryObstacle, overdue, primaryWanted, waitsForProvider } from './admission.ts'
 import { chooseAuxiliary, quantumSpent } from './auxiliary-choice.ts'
-import { costOf, enterFlight, isReady, leaveBacklog, passTurn } from './fairness.ts'
+import { costOf, enterFlight, isReady, leaveBacklog } from './fairness.ts'
 import { grant } from './grant.ts'
 import { auxiliariesBeside, headWaits, lookAgainAtFronts, passPrimaries, take } from './right-of-way.ts'
 
@@ -15,7 +16,8 @@ const passUrgent = (draft: Draft): void => {
     const place = peek(draft.urgent)!
     const waiting = lookup(draft.waiting, place.id)
     draft.urgent = pop(draft.urgent)
-    if (waiting === undefined || waiting.seq !== place.seq || !isReady(waiting)) continue
+    // One that went in its parent's place and came back stands in its principal's queue.
+    if (waiting?.seq !== place.seq || !waiting.urgent || !isReady(waiting)) continue
     if (waiting.call.lane === 'auxiliary') enterFlight(draft, waiting.call.principal)
     grant(draft, waiting, 'dependency')
   }
@@ -34,18 +36,21 @@ const passAuxiliaries = (draft: Draft): void => {
   const wanted = primaryWanted(draft)
   // Beside a primary the drain serves a quantum that is due, and nothing else.
   if (wanted && !(metered && overdue(draft))) return
-  while (draft.ring.size > 0 && auxiliaryObstacle(draft) === null) {
+  while (draft.lines.size > 0 && auxiliaryObstacle(draft) === null) {
     if (metered && (!paceAllowsDrain(draft) || (wanted && quantumSpent(draft)))) return
     const choice = chooseAuxiliary(draft)
     if (choice === null) return lookAgainAtFronts(draft, false)
     const { probe } = auxiliaryFit(draft, choice.chosen)
     const turn = take(draft, choice)
-    if (draft.foregroundActive) passTurn(draft)
     const { chosen } = choice
     const cost = costOf(chosen)
-    const { windowStartMs, windowTokens, servedTokens } = draft.drain
+    const { windowTokens, servedTokens } = draft.drain
     if (metered) {
-      draft.drain = { windowStartMs, windowTokens: windowTokens + cost, servedTokens: servedTokens + cost }
+      draft.drain = {
+        ...draft.drain,
+        windowTokens: windowTokens + cost,
+        servedTokens: servedTokens + cost,
+      }
     }
     grant(draft, chosen, wanted ? 'fairness' : probe ? 'probe' : metered ? 'drain' : 'open', { turn })
   }
@@ -68,7 +73,7 @@ export const lend = (draft: Draft, parentId: string): void => {
     return
   }
   if (chosen.call.lane === 'auxiliary') {
-    if (!chosen.urgent) leaveBacklog(draft, chosen.call.principal)
+    if (!chosen.urgent) leaveBacklog(draft, chosen.call.principal, chosen.seq)
     enterFlight(draft, chosen.call.principal)
   }
   draft.nested = HashMap.set(draft.nested, parentId, { queue, lent: chosen.call.id })

@@ -2,7 +2,8 @@
 
 import { isSilent } from '../limits/belief/belief.ts'
 import { type BelievedLimit, believedLimits } from '../limits/belief/projection.ts'
-import type { ScopeContext, Waiting } from '../state/context.ts'
+import type { Waiting } from '../state/calls.ts'
+import type { ScopeContext } from '../state/context.ts'
 import { auxiliaryFit, primaryFit } from './admission.ts'
 import { forecastOf } from './planner.ts'
 

@@ -6,8 +6,10 @@ import { takenAtAdmission } from '../limits/charges.ts'
 import * as pacing from '../limits/pacing.ts'
 import type { PriorityClass } from '../model/call.ts'
 import type { GrantReason } from '../model/decision.ts'
-import { type InFlight, lookup, type TakenTurn, type Waiting, without } from '../state/context.ts'
+import type { InFlight, TakenTurn, Waiting } from '../state/calls.ts'
+import { lookup, without } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
+import { beginTurn, leaveFavor } from './favor.ts'
 import { checkEntered, checkGrant, checkLeft } from './invariants.ts'
 import { noteGrant } from './timeouts.ts'
 
@@ -41,6 +43,8 @@ export const grant = (
   }
   draft.waiting = HashMap.remove(waited, call.id)
   draft.inFlight = HashMap.set(flew, call.id, granted)
+  leaveFavor(draft, waiting)
+  beginTurn(draft, call)
   checkLeft(waited, draft.waiting, call.id)
   checkEntered(flew, draft.inFlight, call.id)
   if (probes) holdForProbe(draft, call.id)

@@ -7,7 +7,9 @@ import { HashMap } from 'effect'
 import { capacityOf, reservedOf } from '../limits/capacity.ts'
 import type { GrantReason } from '../model/decision.ts'
 import { broken } from '../model/invariant.ts'
-import type { ScopeContext, Waiting } from '../state/context.ts'
+import type { Waiting } from '../state/calls.ts'
+import type { ScopeContext } from '../state/context.ts'
+import { isWhole } from '../state/lines.ts'
 import { primaryWanted } from './admission.ts'
 
 /** Before a permit is granted: there is a place for it, and the gate is open for an auxiliary that needs no exception. */
@@ -50,10 +52,10 @@ export const checkEntered = (before: Calls, after: Calls, id: string): void => {
     broken('I4', `call ${id} enters a place that it holds already`)
 }
 
-/** After an event: counts, maps, ring and deadlines agree. */
+/** After an event: counts, maps, lines and deadlines agree. */
 export const checkScope = (context: ScopeContext): void => {
   checkCounts(context)
-  checkRing(context)
+  checkLines(context)
   const { at, phase, drain, sweepAt } = context
   const deadlinesMs =
     phase.patienceUntilMs +
@@ -61,7 +63,10 @@ export const checkScope = (context: ScopeContext): void => {
     phase.quietUntilMs +
     phase.lingerUntilMs +
     drain.windowStartMs
-  if (!Number.isFinite(at + deadlinesMs + drain.windowTokens + drain.servedTokens) || Number.isNaN(sweepAt))
+  if (
+    !Number.isFinite(at + deadlinesMs + context.virtualTokens + drain.windowTokens + drain.servedTokens) ||
+    Number.isNaN(sweepAt)
+  )
     broken('I7', `a time or a sum is no number: ${JSON.stringify({ at, phase, drain, sweepAt })}`)
 }
 
@@ -91,12 +96,13 @@ const checkCounts = ({ counts, waiting, inFlight }: ScopeContext): void => {
     )
 }
 
-/** That a principal of the ring has a backlog is looked at when its turn comes, and when it joins or leaves. */
-const checkRing = ({ ring: { size, order }, counts, principals }: ScopeContext): void => {
-  const isWithin = size >= 0 && size <= counts.auxiliaryWaiting && size <= HashMap.size(principals)
-  if (!isWithin || size > order.size)
+/** That a principal in a line has a backlog is looked at when its turn comes, and when it joins or leaves. */
+const checkLines = ({ lines, counts, principals }: ScopeContext): void => {
+  const { size } = lines
+  if (!(size >= 0 && size <= counts.auxiliaryWaiting && size <= HashMap.size(principals)))
     broken(
       'I4',
-      `the ring has ${size} principals of ${HashMap.size(principals)} in an order of ${order.size}, and ${counts.auxiliaryWaiting} auxiliaries wait`,
+      `the lines have ${size} principals of ${HashMap.size(principals)}, and ${counts.auxiliaryWaiting} auxiliaries wait`,
     )
+  if (!isWhole(lines)) broken('I4', `the lines have ${size} principals, but not all in both orders`)
 }

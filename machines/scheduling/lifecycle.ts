@@ -8,14 +8,8 @@ import { departed } from '../limits/shed-limits.ts'
 import type { Call } from '../model/call.ts'
 import type { DeferReason, ExpireReason, RejectReason } from '../model/decision.ts'
 import type { OwnerStance } from '../model/event.ts'
-import {
-  type InFlight,
-  lookup,
-  type ScopeContext,
-  type TakenTurn,
-  type Waiting,
-  without,
-} from '../state/context.ts'
+import type { InFlight, TakenTurn, Waiting } from '../state/calls.ts'
+import { lookup, type ScopeContext, without } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { lend } from './dispatch.ts'
 import {
@@ -27,13 +21,15 @@ import {
   returnTurn,
   seqOf,
 } from './fairness.ts'
+import { favorPrimary, leaveFavor, marked } from './favor.ts'
 import { countFlight, setDependents } from './grant.ts'
 import { checkEntered, checkLeft } from './invariants.ts'
 import { inheritedFrom, placed, standingRank } from './primary-order.ts'
 import { noteArrival, sweepBy } from './timeouts.ts'
 
 /** Into the lane's queue, at its own place; with its turn, where it took one and gets it back. */
-export const enqueue = (draft: Draft, waiting: Waiting, turn: TakenTurn | null = null): void => {
+export const enqueue = (draft: Draft, comes: Waiting, turn: TakenTurn | null = null): void => {
+  const waiting = marked(draft, comes)
   const { call, seq } = waiting
   const before = draft.waiting
   draft.waiting = HashMap.set(before, call.id, waiting)
@@ -57,6 +53,7 @@ export const enqueue = (draft: Draft, waiting: Waiting, turn: TakenTurn | null =
 export const enqueuePrimary = (draft: Draft, waiting: Waiting): void => {
   const rank = standingRank(draft.policy, waiting)
   draft.primaries = draft.primaries.with(rank, placed(draft, draft.primaries[rank]!, waiting))
+  favorPrimary(draft, waiting)
 }
 
 /** Ends a call: remembers how, and lets go of whatever waited for it. */
@@ -120,6 +117,7 @@ const satisfy = (draft: Draft, callId: string): void => {
 export const leaveWaiting = (draft: Draft, waiting: Waiting): void => {
   const { call, urgent } = waiting
   draft.waiting = HashMap.remove(draft.waiting, call.id)
+  leaveFavor(draft, waiting)
   if (call.lane === 'primary') {
     draft.counts.primaryWaiting -= 1
     if (isReady(waiting)) draft.counts.primaryReady -= 1

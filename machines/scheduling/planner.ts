@@ -15,7 +15,8 @@ import * as belief from '../limits/belief/belief.ts'
 import { minuteMs, minuteStart } from '../limits/belief/charges.ts'
 import { expects, usedPerMinute } from '../limits/belief/demand.ts'
 import { type Family, leaderOf, speaks } from '../limits/belief/layer.ts'
-import type { ScopeContext, Waiting } from '../state/context.ts'
+import type { Waiting } from '../state/calls.ts'
+import type { ScopeContext } from '../state/context.ts'
 
 /** A waiting call is tried at least so often, whatever is believed, milliseconds. */
 export const longestSilenceMs = 8 * 60_000

@@ -3,7 +3,8 @@ import { first, peek, pop, remove } from '../collections/queue.ts'
 import { roomAt } from '../limits/belief/belief.ts'
 import { sentInMinute } from '../limits/belief/charges.ts'
 import { capacityOf } from '../limits/capacity.ts'
-import { lookup, type TakenTurn, type Waiting } from '../state/context.ts'
+import type { TakenTurn, Waiting } from '../state/calls.ts'
+import { lookup } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 import { auxiliaryObstacle, nextPrimary, primaryFit } from './admission.ts'
 import {
@@ -16,10 +17,11 @@ import {
   keeps,
 } from './auxiliary-choice.ts'
 import { isReady, seqOf, served } from './fairness.ts'
+import { takeSeat } from './favor.ts'
 import { grant } from './grant.ts'
 import { forecastOf, primaryVerdict } from './planner.ts'
 import { standingRank } from './primary-order.ts'
-import { frontCalls, takeTurn } from './turns.ts'
+import { frontCalls } from './turns.ts'
 
 /** Primaries behind one that does not fit that are looked at. */
 const primariesLookedAt = 8
@@ -87,10 +89,10 @@ export const passPrimaries = (draft: Draft): void => {
       draft.phase = { ...draft.phase, quietUntilMs: tryAtMs }
       return passSmaller(draft, next.waiting)
     }
-    draft.primaries = draft.primaries.with(next.rank, next.queue)
     draft.rankServedAt = draft.rankServedAt.with(next.rank, draft.at)
     if (next.aged) draft.passedBefore = draft.nextSeq
-    grantPrimary(draft, next.waiting, next.rank, probe)
+    takeSeat(draft, next.rank, next)
+    grant(draft, next.waiting, probe ? 'probe' : 'primary')
   }
 }
 
@@ -110,10 +112,10 @@ const passSmaller = (draft: Draft, head: Waiting): void => {
 
 /** Takes a chosen call out of its queue; answers the turn that it took. */
 export const take = (draft: Draft, { pick, chosen }: Choice): TakenTurn => {
-  takeTurn(draft, pick)
   if (chosen === pick.head) {
     if (draft.bypass?.callId === chosen.call.id) draft.bypass = null
-    return served(draft, chosen, true)
+    if (pick.byAge) draft.drain = { ...draft.drain, heldServed: true }
+    return served(draft, chosen, !pick.byAge)
   }
   const before = draft.bypass?.callId === pick.head.call.id ? draft.bypass.count : 0
   draft.bypass = { callId: pick.head.call.id, count: before + 1 }
@@ -140,7 +142,7 @@ export const auxiliariesBeside = (draft: Draft): void => {
   if (strategy === 'quiet' || draft.counts.primaryReady === 0) return
   for (;;) {
     const next = nextPrimary(draft)
-    if (next === null || draft.ring.size === 0 || auxiliaryObstacle(draft) !== null) return
+    if (next === null || draft.lines.size === 0 || auxiliaryObstacle(draft) !== null) return
     const fits = forecastOf(draft, next.waiting)
     if (fits !== null && fits <= draft.at) return
     const isSteady = strategy === 'holdSteady' || (strategy === 'backfill' && fits === null)

@@ -4,7 +4,8 @@ import { type Due, type Heap, rest } from '../collections/heap.ts'
 import { empty, peek, pop, push, type Queue } from '../collections/queue.ts'
 import type { Lane } from '../model/call.ts'
 import type { Policy } from '../model/policy.ts'
-import { type InFlight, lookup, type Place, type ScopeContext, type Waiting } from '../state/context.ts'
+import type { InFlight, Place, Waiting } from '../state/calls.ts'
+import { lookup, type ScopeContext } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
 
 export const never = Number.POSITIVE_INFINITY

@@ -1,98 +1,80 @@
 /**
- * Whose turn it is in the auxiliary lane: deficit round robin between principals (Shreedhar and
- * Varghese, "Efficient Fair Queuing using Deficit Round Robin", 1995), weighted, by input tokens.
- * A principal at the end of its turn gets `quantumTokens * weight` for its next one and goes to the
- * back of the ring, so that the front of the ring is the principal that has waited longest for service.
- * Rounds in which nobody's call is covered are counted, not walked.
+ * Whose turn it is in the auxiliary lane: start-time fair queueing between principals (Goyal, Vin and Cheng,
+ * "Start-time Fair Queuing", 1996), weighted, by input tokens. Each principal has a tag, the virtual time at which its
+ * next call starts; a call served moves it on by its tokens over its principal's weight. The least tag goes next; of
+ * equal ones the principal that was served least recently. A quantum beside primaries begins with the principal that
+ * was served least recently instead: primaries have held it longest.
  */
 import { first } from '../collections/queue.ts'
-import * as ring from '../collections/ring.ts'
+import type { PriorityClass } from '../model/call.ts'
 import { broken } from '../model/invariant.ts'
-import type { Policy } from '../model/policy.ts'
-import { lookup, type Principal, type ScopeContext, type Waiting } from '../state/context.ts'
-import type { Draft } from '../state/draft.ts'
-import { addTurns, costOf, cover, headOf, isReady, rotate, turnTokens } from './fairness.ts'
+import type { Waiting } from '../state/calls.ts'
+import { lookup, type Principal, type ScopeContext } from '../state/context.ts'
+import * as lines from '../state/lines.ts'
+import { headOf, isReady } from './fairness.ts'
+import { isPatient } from './favor.ts'
 
-/** The head of a principal in the ring, which has one. */
-const headIn = (context: ScopeContext, name: string): Waiting => {
-  const found = headOf(context, (lookup(context.principals, name) as Principal).queue)
-  return found?.head ?? broken('I4', `principal ${name} is in the ring without a backlog`)
+/** A principal that stands in a line, and its first call. */
+export interface Front {
+  readonly head: Waiting
+  readonly principal: Principal
 }
 
-/** Turns that a principal must still be given before its first call is covered; 0 when it is. */
-const turnsMissing = (policy: Policy, name: string, { deficitTokens }: Principal, head: Waiting): number => {
-  const missing = costOf(head) - deficitTokens
-  return missing <= 0 ? 0 : Math.max(1, Math.ceil(missing / turnTokens(policy, name)))
+const frontOf = (context: ScopeContext, name: string): Front => {
+  const principal = lookup(context.principals, name) as Principal
+  const found = headOf(context, principal.queue)
+  if (found === null) return broken('I4', `principal ${name} stands in a line without a backlog`)
+  return { head: found.head, principal }
 }
 
-/** The call whose turn it is, and what has to pass until it is. */
+/** The call whose turn it is. */
 export interface NextTurn {
   readonly head: Waiting
-  /** Whole rounds in which nobody is served. */
-  readonly rounds: number
-  /** Principals that those rounds bring a turn each. */
-  readonly sharing: ReadonlyArray<string>
-  /** Principals before it whose turn does not cover their call: they get one more, and go to the back. */
-  readonly passed: ReadonlyArray<string>
+  /** It goes because primaries held it longest, whatever its tag is. */
+  readonly byAge: boolean
 }
 
-/** Looks only. Principals whose first call `isOut` keep their places. O(1) while turns cover calls, at most one look at each principal. */
-export const pickAuxiliary = (
-  context: ScopeContext,
-  isOut: (waiting: Waiting) => boolean,
-): NextTurn | null => {
-  const short: Array<{ readonly name: string; readonly head: Waiting; readonly turns: number }> = []
-  for (const name of ring.names(context.ring)) {
-    const head = headIn(context, name)
-    if (isOut(head)) continue
-    const turns = turnsMissing(context.policy, name, lookup(context.principals, name) as Principal, head)
-    if (turns === 0) return { head, rounds: 0, sharing: [], passed: short.map((one) => one.name) }
-    short.push({ name, head, turns })
-  }
-  if (short.length === 0) return null
-  const rounds = short.reduce((least, { turns }) => Math.min(least, turns), Number.POSITIVE_INFINITY)
-  const index = short.findIndex(({ turns }) => turns === rounds)
-  const sharing = short.map(({ name }) => name)
-  return { head: short[index]!.head, rounds, sharing, passed: sharing.slice(0, index) }
+type IsOut = (priorityClass: PriorityClass) => boolean
+
+const nobodyIsOut: IsOut = () => false
+
+/** The call of a principal that goes when its turn comes: of its first and those of begun turns, where they are equal. */
+const favoredIn = (context: ScopeContext, name: string): Waiting => {
+  const { head: oldest, principal } = frontOf(context, name)
+  if (context.policy.favor === 'arrival' || oldest.ofBegunTurn === true) return oldest
+  const { begun } = principal
+  if (begun.size === 0 || !isPatient(context, oldest)) return oldest
+  const found = headOf(context, begun)?.head
+  return found?.call.priorityClass === oldest.call.priorityClass ? found : oldest
 }
 
-/** Has the turns pass that a pick needs. */
-export const takeTurn = (draft: Draft, { head, rounds, sharing, passed }: NextTurn): void => {
-  for (const name of sharing) addTurns(draft, name, rounds)
-  for (const name of passed) rotate(draft, name)
-  cover(draft, head.call.principal, costOf(head))
+/** Looks only: the call whose turn it is, of a class that is not out; null when nobody may take one. O(log n). */
+export const nextAuxiliary = (context: ScopeContext, isOut: IsOut = nobodyIsOut): Waiting | null => {
+  const found = lines.first(context.lines, 'byTag', isOut)
+  return found === undefined ? null : favoredIn(context, found.name)
 }
 
-/** The call whose turn it is, once its turn has come; null when nobody may take one. */
-export const nextAuxiliary = (
-  draft: Draft,
-  isOut: (waiting: Waiting) => boolean = () => false,
-): Waiting | null => {
-  const pick = pickAuxiliary(draft, isOut)
-  if (pick !== null) takeTurn(draft, pick)
-  return pick?.head ?? null
+/** Looks only: the principal that was served least recently, among those of classes that are not out. */
+export const longestUnserved = (context: ScopeContext, isOut: IsOut = nobodyIsOut): Front | null => {
+  const found = lines.first(context.lines, 'byAge', isOut)
+  return found === undefined ? null : frontOf(context, found.name)
 }
 
 /** Principals that are looked at for a call that may pass one that does not fit. */
 const passersLookedAt = 32
 
-/** The first in the order of turns whose head fits and is covered after `rounds` more; everybody keeps place and turn. */
-export const nextThatFits = (
-  context: ScopeContext,
-  fits: (waiting: Waiting) => boolean,
-  rounds = 0,
-): Waiting | null => {
-  for (const name of ring.first(context.ring, passersLookedAt)) {
-    const head = headIn(context, name)
-    const principal = lookup(context.principals, name) as Principal
-    if (turnsMissing(context.policy, name, principal, head) <= rounds && fits(head)) return head
+/** The first in the order of turns whose head fits; everybody keeps place and turn. */
+export const nextThatFits = (context: ScopeContext, fits: (waiting: Waiting) => boolean): Waiting | null => {
+  for (const name of lines.firstNames(context.lines, 'byTag', passersLookedAt)) {
+    const head = favoredIn(context, name)
+    if (fits(head)) return head
   }
   return null
 }
 
 /** Up to `count` calls from the fronts of the queues, in the order of turns, evenly between principals. */
 export const frontCalls = (context: ScopeContext, count: number): ReadonlyArray<Waiting> => {
-  const names = ring.first(context.ring, count)
+  const names = lines.firstNames(context.lines, 'byTag', count)
   const share = Math.max(1, Math.floor(count / Math.max(1, names.length)))
   return names.flatMap((name) => {
     const principal = lookup(context.principals, name) as Principal
@@ -105,18 +87,6 @@ export const frontCalls = (context: ScopeContext, count: number): ReadonlyArray<
   })
 }
 
-/** The first call in the order of turns that is not `isOut`: of the principal that has waited longest for service. */
-export const ringFront = (
-  context: ScopeContext,
-  isOut: (waiting: Waiting) => boolean = () => false,
-): Waiting | null => {
-  for (const name of ring.names(context.ring)) {
-    const head = headIn(context, name)
-    if (!isOut(head)) return head
-  }
-  return null
-}
-
-/** Reading of the held clock since which primaries have held `front`, the first call in the order of turns. */
-export const heldSince = (context: ScopeContext, front: Waiting): number =>
-  Math.max((lookup(context.principals, front.call.principal) as Principal).heldFromMs, front.heldFromMs)
+/** Reading of the held clock since which primaries have held `front`. */
+export const heldSince = ({ head, principal }: Front): number =>
+  Math.max(principal.heldFromMs, head.heldFromMs)

@@ -2,7 +2,8 @@
 
 import { capacityOf } from '../limits/capacity.ts'
 import type { DeferReason } from '../model/decision.ts'
-import { lookup, type ScopeContext, type Waiting } from '../state/context.ts'
+import type { Waiting } from '../state/calls.ts'
+import { lookup, type ScopeContext } from '../state/context.ts'
 import {
   auxiliaryFit,
   auxiliaryObstacle,

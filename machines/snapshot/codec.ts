@@ -5,7 +5,6 @@
 import { HashMap, Schema } from 'effect'
 import { endingsOf, rowsOf } from '../collections/ended-log.ts'
 import { fromArray, toArray } from '../collections/queue.ts'
-import { written } from '../collections/ring.ts'
 import type { Belief } from '../limits/belief/belief.ts'
 import { noDemand } from '../limits/belief/demand.ts'
 import { meterNames } from '../limits/budget.ts'
@@ -13,21 +12,24 @@ import { encodeQos, restoreQos } from '../limits/shed-limits.ts'
 import { lanes, priorityClasses } from '../model/call.ts'
 import { evidenceKinds } from '../model/evidence.ts'
 import { decodeOrThrow, InvalidInput } from '../model/invalid.ts'
-import { type Policy, restorePolicy } from '../model/policy.ts'
+import type { Policy } from '../model/policy.ts'
+import { restorePolicy } from '../model/read-policy.ts'
+import { written } from '../scheduling/debts.ts'
 import { reorderPrimaries } from '../scheduling/primary-order.ts'
-import {
-  emptyContext,
-  type InFlight,
-  lookup,
-  noCounters,
-  openPhase,
-  type Principal,
-  type ScopeContext,
-} from '../state/context.ts'
+import type { InFlight } from '../state/calls.ts'
+import { emptyContext, lookup, openPhase, type Principal, type ScopeContext } from '../state/context.ts'
+import { noCounters } from '../state/counts.ts'
 import { draftOf } from '../state/draft.ts'
 import { decodeBelief, encodeBelief } from './belief-schema.ts'
 import { type EncodedPrincipal, type EncodedScope, snapshotVersion } from './encoded.ts'
-import { byGrant, restoreExpected, restoreFlights, restorePrincipals, restoreWaiting } from './restore.ts'
+import {
+  byGrant,
+  restoreExpected,
+  restoreFavor,
+  restoreFlights,
+  restorePrincipals,
+  restoreWaiting,
+} from './restore.ts'
 import { checkInFlight, checkPairs, checkWaiting } from './rows.ts'
 
 const byKey = <T>(map: HashMap.HashMap<string, T>): Array<readonly [string, T]> =>
@@ -65,15 +67,31 @@ export const grantOrder = ({ grants, inFlight }: ScopeContext): Pick<EncodedScop
   return isKnown ? {} : { granted }
 }
 
+/** The principals that stand for a turn, each with its place. */
+export function* placesOf({
+  principals,
+}: Pick<ScopeContext, 'principals'>): Generator<readonly [string, number]> {
+  for (const [name, { stands }] of HashMap.entries(principals))
+    if (stands !== null) yield [name, stands.place]
+}
+
+export const byPlace = ([, one]: readonly [string, number], [, other]: readonly [string, number]): number =>
+  one - other
+
+const encodeFavor = ({ favor }: ScopeContext): Pick<EncodedScope, 'favor'> => {
+  const names = (turns: typeof favor.begun) => byKey(turns).map(([name]) => name)
+  const { begunSinceMs } = favor
+  const [begun, begunBefore] = [names(favor.begun), names(favor.begunBefore)]
+  const seats = favor.ranks.flatMap(({ allAside, early }, rank) =>
+    allAside.size === 0 ? [] : [{ rank, aside: toArray(allAside).map(({ id }) => id), early: byKey(early) }],
+  )
+  const isEmpty = begun.length + begunBefore.length + seats.length + begunSinceMs === 0
+  return isEmpty ? {} : { favor: { begun, begunBefore, begunSinceMs, seats } }
+}
+
 /** What a snapshot holds of a principal; the rest follows from its calls. */
-export const encodePrincipal = ({
-  deficitTokens,
-  turns,
-  servedAt,
-  heldFromMs,
-}: Principal): EncodedPrincipal => ({
-  deficitTokens,
-  turns,
+export const encodePrincipal = ({ tag, servedAt, heldFromMs }: Principal): EncodedPrincipal => ({
+  tag,
   servedAt,
   heldFromMs,
 })
@@ -93,8 +111,10 @@ export const encodeScope = (context: ScopeContext): EncodedScope => ({
   ...grantOrder(context),
   heldMs: context.heldMs,
   principals: byKey(context.principals).map(([name, principal]) => [name, encodePrincipal(principal)]),
-  ring: written(context.ring),
-  nextPlace: context.ring.nextPlace,
+  ring: [...placesOf(context)].sort(byPlace),
+  nextPlace: context.lines.nextPlace,
+  virtualTokens: context.virtualTokens,
+  debts: written(context.debts),
   bypass: context.bypass,
   nested: byKey(context.nested).map(([id, { lent, queue }]) => [id, { lent, waiting: toArray(queue) }]),
   expected: byKey(context.expected),
@@ -102,6 +122,7 @@ export const encodeScope = (context: ScopeContext): EncodedScope => ({
   passedBefore: context.passedBefore,
   turns: byKey(context.turns),
   foregroundActive: context.foregroundActive,
+  ...encodeFavor(context),
   budget: ordered(meterNames, context.budget),
   belief: encodeBelief(context.belief),
   demand: context.demand,
@@ -129,11 +150,12 @@ export class SnapshotUnreadable extends Error {
   }
 }
 
-/** Whoever has a turn is known. */
-const checkRing = ({ principals }: Pick<ScopeContext, 'principals'>, ring: EncodedScope['ring']): void => {
+/** Every name that stands for a turn is a principal. */
+const checkRing = ({ principals, ring }: EncodedScope): void => {
+  const known = new Set(principals.map(([name]) => name))
   for (const place of ring) {
     const name = typeof place === 'string' ? place : place[0]
-    if (!HashMap.has(principals, name))
+    if (!known.has(name))
       throw new SnapshotUnreadable(`ring: expected names of principals, got ${JSON.stringify(name)}`)
   }
 }
@@ -224,7 +246,7 @@ const decoded = (input: unknown): ScopeContext => {
     pacing: encoded.pacing,
     // Older scopes planned nothing.
     phase: { ...openPhase, ...encoded.phase },
-    drain: encoded.drain,
+    drain: { ...encoded.drain, heldServed: encoded.drain.heldServed ?? false },
     primaryOwed: encoded.primaryOwed,
     heldMs,
     quantumEndedHeldMs: encoded.quantumEndedHeldMs ?? encoded.quantumEndedAt ?? heldMs,
@@ -243,13 +265,14 @@ const decoded = (input: unknown): ScopeContext => {
     ),
   } satisfies Partial<ScopeContext>)
   restoreWaiting(draft, encoded.waiting)
+  checkRing(encoded)
   restorePrincipals(draft, encoded)
-  checkRing(draft, encoded.ring)
   restoreFlights(draft, encoded.inFlight, encoded.granted)
   if (policy.qos !== null) {
     const calls = [...encoded.waiting, ...encoded.inFlight].map(({ call }) => call)
     draft.qos = restoreQos(encoded.qos, calls)
     reorderPrimaries(draft)
   }
+  restoreFavor(draft, encoded)
   return draft
 }

@@ -5,7 +5,9 @@ import type { Pace } from '../limits/pacing.ts'
 import type { EncodedQos } from '../limits/shed-limits.ts'
 import type { ScopeState } from '../model/decision.ts'
 import type { Policy } from '../model/policy.ts'
-import type { Counters, Drain, InFlight, Phase, ScopeContext, Turn, Waiting } from '../state/context.ts'
+import type { InFlight, Waiting } from '../state/calls.ts'
+import type { Drain, Phase, ScopeContext, Turn } from '../state/context.ts'
+import type { Counters } from '../state/counts.ts'
 import type { EncodedBelief } from './belief-schema.ts'
 
 /**
@@ -16,12 +18,29 @@ export const snapshotVersion = 1
 
 type Pairs<T> = ReadonlyArray<readonly [string, T]>
 
-/** What is written of a principal. Older versions wrote neither its turns nor a reading of the held clock. */
+/** What is written of a principal. Older versions wrote no tag but a deficit, and no reading of the held clock. */
 export interface EncodedPrincipal {
-  readonly deficitTokens: number
+  readonly tag?: number
+  readonly deficitTokens?: number
   readonly servedAt: number
-  readonly turns?: number
   readonly heldFromMs?: number
+}
+
+/** Of the primaries of one rank, where seats were taken out of the order of arrival. */
+export interface EncodedSeats {
+  readonly rank: number
+  /** Ids of the calls that gave their seats away. */
+  readonly aside: ReadonlyArray<string>
+  /** Numbers of the seats whose calls went earlier, with their principals. */
+  readonly early: Pairs<string>
+}
+
+/** Turns that have begun, by generation, and seats that were taken out of the order of arrival. */
+export interface EncodedFavor {
+  readonly begun: ReadonlyArray<string>
+  readonly begunBefore: ReadonlyArray<string>
+  readonly begunSinceMs: number
+  readonly seats: ReadonlyArray<EncodedSeats>
 }
 
 /** A scope as JSON. */
@@ -44,6 +63,9 @@ export interface EncodedScope {
   /** Each name with its place; older versions wrote the names alone. */
   readonly ring: ReadonlyArray<string> | Pairs<number>
   readonly nextPlace?: number
+  /** Not there in what older versions wrote: then the least tag. */
+  readonly virtualTokens?: number
+  readonly debts?: Pairs<number>
   readonly bypass: ScopeContext['bypass']
   readonly nested: Pairs<{
     readonly lent: string | null
@@ -56,6 +78,8 @@ export interface EncodedScope {
   readonly passedBefore?: number
   readonly turns: Pairs<Turn>
   readonly foregroundActive: boolean
+  /** Not there where no turn has begun, and in what older versions wrote. */
+  readonly favor?: EncodedFavor
   readonly budget: Budget
   /** Not there in what versions before beliefs wrote, which had a `ramp`. */
   readonly belief: EncodedBelief

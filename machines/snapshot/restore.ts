@@ -2,16 +2,20 @@
 import { HashMap } from 'effect'
 import { add, addAll, type Due } from '../collections/heap.ts'
 import { fromArray, push } from '../collections/queue.ts'
-import { readBack } from '../collections/ring.ts'
 import { takenAtAdmission } from '../limits/charges.ts'
 import type { Lane } from '../model/call.ts'
 import { defaultCharges } from '../model/charges.ts'
-import { isReady, parkAtQuota } from '../scheduling/fairness.ts'
+import type { Policy } from '../model/policy.ts'
+import { weightOf } from '../model/shares.ts'
+import { readBack as readBackDebts } from '../scheduling/debts.ts'
+import { costOf, isReady, standAsRead } from '../scheduling/fairness.ts'
+import { noteFresh, restoreSeats } from '../scheduling/favor.ts'
 import { countFlight } from '../scheduling/grant.ts'
 import { standingRank } from '../scheduling/primary-order.ts'
-import type { InFlight, Place, ScopeContext, Waiting } from '../state/context.ts'
+import type { InFlight, Place, Waiting } from '../state/calls.ts'
+import { lookup, type ScopeContext } from '../state/context.ts'
 import type { Draft } from '../state/draft.ts'
-import type { EncodedScope } from './encoded.ts'
+import type { EncodedPrincipal, EncodedScope } from './encoded.ts'
 
 /**
  * Older versions did not write `dispatchAtOnce`: for them a grant was never a dispatch. Without a held clock,
@@ -72,6 +76,7 @@ export const restoreWaiting = (draft: Draft, calls: ReadonlyArray<Waiting>): voi
   draft.waiting = HashMap.mutate(HashMap.empty<string, Waiting>(), (map) => {
     for (const waiting of calls) HashMap.set(map, waiting.call.id, completed(waiting))
   })
+  for (const { call, ofBegunTurn } of calls) if (ofBegunTurn !== true) noteFresh(draft, call)
   draft.counts.primaryWaiting += arrivals.primary.length
   draft.counts.auxiliaryWaiting += arrivals.auxiliary.length
   draft.primaries = primaries.map(fromArray)
@@ -79,6 +84,20 @@ export const restoreWaiting = (draft: Draft, calls: ReadonlyArray<Waiting>): voi
   draft.urgent = fromArray(urgents)
   draft.unclaimed = addAll(draft.unclaimed, unclaimed)
   draft.dependents = HashMap.fromIterable(dependents)
+}
+
+/** The seats as they were, and the turns that have begun. Older versions favored no turn. */
+export const restoreFavor = (draft: Draft, { favor }: EncodedScope): void => {
+  if (favor === undefined) return restoreSeats(draft, [])
+  const begun = (names: ReadonlyArray<string>) =>
+    HashMap.fromIterable(names.map((name) => [name, true as const]))
+  draft.favor = {
+    ...draft.favor,
+    begun: begun(favor.begun),
+    begunBefore: begun(favor.begunBefore),
+    begunSinceMs: favor.begunSinceMs,
+  }
+  restoreSeats(draft, favor.seats)
 }
 
 /** Where an older version wrote only how many expect an id, those that name it do. */
@@ -91,12 +110,18 @@ export const restoreExpected = ({ expected, waiting, inFlight }: EncodedScope): 
     }),
   )
 
+/** A principal's left-over tokens of deficit round robin become the lead of virtual time before its next call. */
+const tagOf = (policy: Policy, name: string, { tag, deficitTokens = 0 }: EncodedPrincipal): number =>
+  tag ?? 0 - deficitTokens / weightOf(policy, name)
+
 export const restorePrincipals = (
   draft: Draft,
-  { principals, ring, nextPlace, waiting, inFlight }: EncodedScope,
+  { principals, ring, nextPlace, waiting, inFlight, virtualTokens, debts = [] }: EncodedScope,
 ): void => {
+  const tags = new Map(principals.map(([name, row]) => [name, tagOf(draft.policy, name, row)]))
+  draft.virtualTokens = virtualTokens ?? [...tags.values()].reduce((least, tag) => Math.min(least, tag), 0)
+  draft.debts = readBackDebts(debts)
   const placed = ring.map((turn, index) => (typeof turn === 'string' ? ([turn, index] as const) : turn))
-  draft.ring = readBack(placed, nextPlace ?? placed.length)
   const queued = Map.groupBy(
     waiting.filter((one) => one.call.lane === 'auxiliary' && !one.urgent && isReady(one)),
     ({ call }) => call.principal,
@@ -106,24 +131,35 @@ export const restorePrincipals = (
     ({ call }) => call.principal,
   )
   draft.principals = HashMap.fromIterable(
-    principals.map(([name, { deficitTokens, servedAt, turns = 0, heldFromMs = servedAt }]) => {
+    principals.map(([name, { servedAt, heldFromMs = servedAt }]) => {
       const places = (queued.get(name) ?? []).map(({ seq, call }) => ({ seq, id: call.id }))
       const inFlightCount = flying.get(name)?.length ?? 0
       return [
         name,
         {
           queue: fromArray(places),
+          begun: fromArray(places.filter(({ id }) => lookup(draft.waiting, id)?.ofBegunTurn === true)),
           waiting: places.length,
           inFlight: inFlightCount,
-          deficitTokens,
-          turns,
+          stands: null,
+          tag: tags.get(name) as number,
           servedAt,
           heldFromMs,
         },
       ] as const
     }),
   )
-  parkAtQuota(draft)
+  standAsRead(draft, placed, nextPlace ?? placed.length)
+}
+
+/** Older versions wrote no tags with a turn: it ended where its principal stands. */
+const withTags = (draft: Draft, flight: InFlight): InFlight => {
+  const { turn, call } = flight
+  if (turn === null || turn.endTag !== undefined) return flight
+  const { place, servedAt, heldFromMs } = turn
+  const endTag = lookup(draft.principals, call.principal)?.tag ?? draft.virtualTokens
+  const tag = endTag - costOf(flight) / weightOf(draft.policy, call.principal)
+  return { ...flight, turn: { place, tag, endTag, servedAt, heldFromMs } }
 }
 
 /** The order of grants as times and places tell it. */
@@ -135,7 +171,7 @@ export const restoreFlights = (
   rows: ReadonlyArray<InFlight>,
   granted: ReadonlyArray<string> = [],
 ): void => {
-  const flights = rows.map(completedFlight)
+  const flights = rows.map((row) => withTags(draft, completedFlight(row)))
   draft.inFlight = HashMap.fromIterable(flights.map((flight) => [flight.call.id, flight] as const))
   const grants = { ...draft.grants }
   const places = new Map(granted.map((id, index) => [id, index]))

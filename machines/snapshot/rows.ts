@@ -7,7 +7,7 @@ import { Schema } from 'effect'
 import type { Cost } from '../limits/budget.ts'
 import { CallSchema, isCall } from '../model/call.ts'
 import { decodeOrThrow, InvalidInput, integer, maxSafe } from '../model/invalid.ts'
-import type { InFlight, TakenTurn, Waiting } from '../state/context.ts'
+import type { InFlight, TakenTurn, Waiting } from '../state/calls.ts'
 
 const counted = integer(0, maxSafe)
 const stages = ['admitted', 'dispatched', 'accepted'] as const
@@ -25,6 +25,7 @@ export const WaitingSchema = Schema.Struct({
   unclaimedUntilMs: Schema.NullOr(Schema.Int),
   /** Missing in rows that older versions wrote. */
   dispatchAtOnce: Schema.optional(Schema.Boolean),
+  ofBegunTurn: Schema.optional(Schema.Literal(true)),
   sizeRefusals: Schema.optional(counted),
   heldFromMs: Schema.optional(Schema.Finite),
   inheritedRank: Schema.optional(Schema.NullOr(integer(0, 3))),
@@ -51,7 +52,8 @@ export const InFlightSchema = Schema.Struct({
     Schema.NullOr(
       Schema.Struct({
         place: Schema.NullOr(Schema.Int),
-        turns: Schema.Finite,
+        tag: Schema.optional(Schema.Finite),
+        endTag: Schema.optional(Schema.Finite),
         servedAt: Schema.Finite,
         heldFromMs: Schema.Finite,
       }),
@@ -65,9 +67,12 @@ const isReading = (value: unknown): boolean => value === undefined || Number.isF
 const isTurn = (value: unknown): boolean => {
   if (value === undefined || value === null) return true
   if (!isObject(value)) return false
-  const { place, turns, servedAt, heldFromMs } = value as TakenTurn
+  const { place, tag, endTag, servedAt, heldFromMs } = value as TakenTurn
   return (
-    (place === null || Number.isSafeInteger(place)) && [turns, servedAt, heldFromMs].every(Number.isFinite)
+    (place === null || Number.isSafeInteger(place)) &&
+    isReading(tag) &&
+    isReading(endTag) &&
+    [servedAt, heldFromMs].every(Number.isFinite)
   )
 }
 const isCost = (value: unknown): boolean => {
@@ -102,6 +107,7 @@ export const isWaitingRow = (row: unknown): boolean => {
     heldFromMs,
     inheritedRank = null,
     triedAtMs = 0,
+    ofBegunTurn = true,
   } = row as Waiting
   return (
     hasPlace(row as Waiting) &&
@@ -112,6 +118,7 @@ export const isWaitingRow = (row: unknown): boolean => {
     waitsFor.every(isText) &&
     (unclaimedUntilMs === null || Number.isSafeInteger(unclaimedUntilMs)) &&
     isFlag(dispatchAtOnce) &&
+    ofBegunTurn === true &&
     isReading(heldFromMs) &&
     (inheritedRank === null || [0, 1, 2, 3].includes(inheritedRank))
   )

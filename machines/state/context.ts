@@ -1,118 +1,44 @@
 import { HashMap, Option } from 'effect'
 import { type Endings, noEndings } from '../collections/ended-log.ts'
 import type { Heap } from '../collections/heap.ts'
+import type { Order } from '../collections/order.ts'
 import { empty, type Queue } from '../collections/queue.ts'
-import { emptyRing, type Ring } from '../collections/ring.ts'
 import { type Belief, unknownBelief } from '../limits/belief/belief.ts'
 import { type Demand, noDemand } from '../limits/belief/demand.ts'
-import { type Budget, type Cost, declare, noBudget } from '../limits/budget.ts'
+import { type Budget, declare, noBudget } from '../limits/budget.ts'
 import { initialCapacity, type LearnedCapacity } from '../limits/capacity.ts'
 import type { Pace } from '../limits/pacing.ts'
 import { emptyQos, type QosState } from '../limits/shed-limits.ts'
-import type { Call, Lane, PriorityClass } from '../model/call.ts'
-import type { Decision, DeferReason, EpisodeSummary, GrantReason, ScopeState } from '../model/decision.ts'
+import type { Lane, PriorityClass } from '../model/call.ts'
+import type { Decision, EpisodeSummary, ScopeState } from '../model/decision.ts'
 import type { EvidenceKind } from '../model/evidence.ts'
 import type { Policy } from '../model/policy.ts'
-
-/**
- * A call's place: its number in order of submission. The call keeps it through every refusal and preemption.
- */
-export interface Place {
-  readonly seq: number
-  readonly id: string
-}
-
-/** A call that waits. */
-export interface Waiting {
-  readonly call: Call
-  readonly seq: number
-  readonly submittedAt: number
-  /** Dispatches so far. */
-  readonly attempts: number
-  /** When it was dispatched last, epoch milliseconds; 0: never. */
-  readonly triedAtMs: number
-  /** Refusals so far that may have been for its own size. */
-  readonly sizeRefusals: number
-  readonly reason: DeferReason
-  /** An auxiliary that may pass a closed gate. */
-  readonly urgent: boolean
-  /** Of a primary that others wait for: the best of their ranks, where that is better than its own; else null. */
-  readonly inheritedRank: number | null
-  /** Ids of calls that must end first; empty when the call stands in its queue. */
-  readonly waitsFor: ReadonlyArray<string>
-  /** Epoch milliseconds at which the call expires unless its owner claims it; null when it has an owner. */
-  readonly unclaimedUntilMs: number | null
-  /** The owner sends as soon as it holds the permit. */
-  readonly dispatchAtOnce: boolean
-  /** Reading of the held clock when it was submitted. */
-  readonly heldFromMs: number
-}
-
-/** A call that holds a permit. */
-export interface InFlight {
-  readonly call: Call
-  readonly seq: number
-  readonly submittedAt: number
-  /** Dispatches so far, this one included. */
-  readonly attempts: number
-  /** Refusals so far that may have been for its own size. */
-  readonly sizeRefusals: number
-  readonly grantedAt: number
-  readonly stage: 'admitted' | 'dispatched' | 'accepted'
-  readonly grant: GrantReason
-  /** The cancel policy asked for the place back. */
-  readonly preempted: boolean
-  /** The call borrows its parent's place, so it takes none of its own. */
-  readonly borrowed: boolean
-  /** The call counts against its class's window until it is accepted. */
-  readonly paced: boolean
-  /** What was taken from the budget for it. */
-  readonly taken: Cost
-  /** Reading of the held clock when it was submitted. */
-  readonly heldFromMs: number
-  /** The turn that an auxiliary took, so that a refusal gives it back; null for any other call. */
-  readonly turn: TakenTurn | null
-}
-
-/** A principal's turn as it was taken. */
-export interface TakenTurn {
-  /** Where its principal stood in the ring. */
-  readonly place: number | null
-  /** Its principal's `turns`, `servedAt` and `heldFromMs` as they were. */
-  readonly turns: number
-  readonly servedAt: number
-  readonly heldFromMs: number
-}
+import type { InFlight, Place, Waiting } from './calls.ts'
+import { type Counters, type Counts, noCounters, noCounts } from './counts.ts'
+import { type Favor, noFavor } from './favor.ts'
+import { type Lines, noLines, type Stand } from './lines.ts'
 
 /** One principal's part of the auxiliary lane. */
 export interface Principal {
   readonly queue: Queue<Place>
+  /** Those of its calls whose turns have begun. It may hold places of calls that are gone. */
+  readonly begun: Queue<Place>
   readonly waiting: number
   readonly inFlight: number
-  /** Input tokens left over from the principal's turns (deficit round robin). */
-  readonly deficitTokens: number
-  /** Turns that the principal was given, minus those that a refusal gave back. */
-  readonly turns: number
+  /** Where it stands for a turn; null without a backlog, and at its quota. */
+  readonly stands: Stand | null
+  /** Virtual time at which the principal's next call starts, input tokens by weight. The least tag goes next. */
+  readonly tag: number
   /** Epoch milliseconds of the principal's last release. */
   readonly servedAt: number
   /** Reading of the held clock at its last release, or when it was last below its quota again. */
   readonly heldFromMs: number
 }
 
-export interface Counters {
-  readonly submitted: number
-  readonly granted: number
-  readonly completed: number
-  readonly refusedByProvider: number
-  readonly lateSettlements: number
-  readonly lateEvidence: number
-  readonly dependencyGrants: number
-  readonly fairnessQuanta: number
-  readonly preemptions: number
-  readonly abandoned: number
-  readonly unknownOutcomes: number
-  readonly expired: number
-  readonly rejected: number
+/** Tags of principals that neither wait nor run, in their order and by name. */
+export interface Debts {
+  readonly order: Order
+  readonly tags: HashMap.HashMap<string, number>
 }
 
 /**
@@ -142,8 +68,12 @@ export interface ScopeContext {
   /** Auxiliaries that a primary depends on, or that were promoted. */
   readonly urgent: Queue<Place>
   readonly principals: HashMap.HashMap<string, Principal>
-  /** Principals with a backlog that are below their quota, in the order of their turns. */
-  readonly ring: Ring
+  /** Principals with a backlog that are below their quota, in the orders of their turns. */
+  readonly lines: Lines
+  /** Virtual time of the auxiliary lane, input tokens by weight: it never goes back. */
+  readonly virtualTokens: number
+  /** Tags of principals that neither wait nor run, while virtual time has not passed them. */
+  readonly debts: Debts
   /** Principals with a backlog that are at their quota. */
   readonly parked: number
   /**
@@ -170,6 +100,7 @@ export interface ScopeContext {
   readonly expected: HashMap.HashMap<string, ReadonlyArray<string>>
   readonly turns: HashMap.HashMap<string, Turn>
   readonly heldTurns: number
+  readonly favor: Favor
   readonly foregroundActive: boolean
   readonly budget: Budget
   /** What is believed of the provider's limits on input tokens. */
@@ -216,9 +147,9 @@ export interface ProviderWait {
   readonly kind: string
   /** After an exhausted quota: the call that finds out whether the quota is back; null before it is sent. */
   readonly probeId: string | null
-  /** What the provider stated, epoch milliseconds, where that is later than `untilMs`. */
+  /** The end of the wait that the provider stated, epoch milliseconds, where it is later than `untilMs`. */
   readonly statedUntilMs?: number
-  /** What it holds beside this scope; left out where it is this scope's own. */
+  /** The wait holds the whole credential or provider too; left out where it holds only this scope. */
   readonly reach?: 'credential' | 'provider'
 }
 
@@ -228,27 +159,13 @@ export interface Drain {
   readonly windowStartMs: number
   readonly windowTokens: number
   readonly servedTokens: number
+  /** Beside a primary: the principal that was held longest has had its call of this quantum. */
+  readonly heldServed: boolean
 }
 
 export interface Turn {
   readonly betweenRounds: 'hold' | 'yield'
   readonly beganAt: number
-}
-
-export interface Counts {
-  readonly primaryWaiting: number
-  /** Primaries that stand in their queue, not waiting for a dependency. */
-  readonly primaryReady: number
-  readonly primaryInFlight: number
-  readonly primaryUnaccepted: number
-  readonly auxiliaryWaiting: number
-  readonly auxiliaryInFlight: number
-  /**
-   * Auxiliaries in flight that a primary must wait for. Auxiliaries that primaries owe or need are left out.
-   */
-  readonly auxiliaryInTheWay: number
-  /** Places taken; a borrowed place is not taken twice. */
-  readonly places: number
 }
 
 export interface Phase {
@@ -274,33 +191,6 @@ export const openPhase: Phase = {
   lingerUntilMs: 0,
 }
 
-const noCounts: Counts = {
-  primaryWaiting: 0,
-  primaryReady: 0,
-  primaryInFlight: 0,
-  primaryUnaccepted: 0,
-  auxiliaryWaiting: 0,
-  auxiliaryInFlight: 0,
-  auxiliaryInTheWay: 0,
-  places: 0,
-}
-
-export const noCounters: Counters = {
-  submitted: 0,
-  granted: 0,
-  completed: 0,
-  refusedByProvider: 0,
-  lateSettlements: 0,
-  lateEvidence: 0,
-  dependencyGrants: 0,
-  fairnessQuanta: 0,
-  preemptions: 0,
-  abandoned: 0,
-  unknownOutcomes: 0,
-  expired: 0,
-  rejected: 0,
-}
-
 /** The context of a scope before its first event. */
 export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContext => ({
   scope,
@@ -318,7 +208,9 @@ export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContex
   passedBefore: 0,
   urgent: empty(),
   principals: HashMap.empty(),
-  ring: emptyRing,
+  lines: noLines,
+  virtualTokens: 0,
+  debts: { order: null, tags: HashMap.empty() },
   parked: 0,
   heldMs: 0,
   bypass: null,
@@ -331,6 +223,7 @@ export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContex
   expected: HashMap.empty(),
   turns: HashMap.empty(),
   heldTurns: 0,
+  favor: noFavor,
   foregroundActive: false,
   budget: declare(noBudget, policy.limits, at),
   belief: unknownBelief,
@@ -338,7 +231,7 @@ export const emptyContext = (scope: string, policy: Policy, at = 0): ScopeContex
   wait: null,
   pacing: {},
   phase: openPhase,
-  drain: { windowStartMs: 0, windowTokens: 0, servedTokens: 0 },
+  drain: { windowStartMs: 0, windowTokens: 0, servedTokens: 0, heldServed: false },
   nested: HashMap.empty(),
   unannounced: [],
   primaryOwed: false,

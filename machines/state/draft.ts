@@ -1,7 +1,8 @@
 /** The work on one event. */
 
 import type { Decision } from '../model/decision.ts'
-import type { Counters, Counts, ScopeContext } from './context.ts'
+import type { ScopeContext } from './context.ts'
+import type { Counters, Counts } from './counts.ts'
 
 /**
  * A context under construction: one shallow copy per event. Its fields are replaced while the event is worked

@@ -11,7 +11,6 @@ import type { ScopeState } from '../model/decision.ts'
 import type { ScopeEvent } from '../model/event.ts'
 import { isHeld, primaryWanted } from '../scheduling/admission.ts'
 import { pass } from '../scheduling/dispatch.ts'
-import { passTurn } from '../scheduling/fairness.ts'
 import { checkScope } from '../scheduling/invariants.ts'
 import { waitReason } from '../scheduling/wait-reason.ts'
 import { lookup, openPhase, type ScopeContext } from '../state/context.ts'
@@ -87,7 +86,7 @@ const enterState: Readonly<Partial<Record<ScopeState, (draft: Draft) => void>>> 
     if (expected) sweepPending(draft)
   },
   auxiliaryDraining: (draft) => {
-    draft.drain = { windowStartMs: draft.at, windowTokens: 0, servedTokens: 0 }
+    draft.drain = { windowStartMs: draft.at, windowTokens: 0, servedTokens: 0, heldServed: false }
   },
   settled: (draft) => {
     draft.phase = { ...openPhase, lingerUntilMs: draft.at + draft.policy.lingerMs }
@@ -112,7 +111,6 @@ export const closeQuantum = (draft: Draft): void => {
   if (draft.drain.servedTokens === 0) return
   draft.primaryOwed = true
   draft.quantumEndedHeldMs = draft.heldMs
-  passTurn(draft)
   draft.counters.fairnessQuanta += 1
   if (draft.episode !== null)
     draft.episode = { ...draft.episode, fairnessQuanta: draft.episode.fairnessQuanta + 1 }

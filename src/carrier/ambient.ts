@@ -16,6 +16,14 @@ export interface AmbientPermit {
    * outermost.
    */
   readonly outer?: AmbientPermit | null
+  /** The run that holds the permit; left out where it runs in another thread. */
+  readonly run?: AmbientRun
+}
+
+/** A function that runs with a permit. */
+export interface AmbientRun {
+  /** It has returned or thrown: what still runs in its surroundings waits for it no longer, and nobody lends it a place. */
+  isOver: boolean
 }
 
 export interface Ambient {
@@ -58,7 +66,8 @@ const withoutScope = (permit: AmbientPermit | null, scope: string): AmbientPermi
 export const insidePermit = (
   outer: Ambient,
   { scope, callId, priorityClass }: { scope: string; callId: string; priorityClass: PriorityClass },
-): Ambient => ({ priorityClass, permit: { scope, callId, outer: withoutScope(outer.permit, scope) } })
+  run: AmbientRun,
+): Ambient => ({ priorityClass, permit: { scope, callId, outer: withoutScope(outer.permit, scope), run } })
 
 /**
  * The call whose place in `scope` is held around this code, through any number of other scopes; null when
@@ -66,7 +75,7 @@ export const insidePermit = (
  */
 export const parentIn = (ambient: Ambient, scope: string): string | null => {
   for (let permit = ambient.permit; permit !== null; permit = permit.outer ?? null) {
-    if (permit.scope === scope) return permit.callId
+    if (permit.scope === scope && permit.run?.isOver !== true) return permit.callId
   }
   return null
 }

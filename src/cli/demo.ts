@@ -3,6 +3,7 @@ import { Console, Effect } from 'effect'
 import { Command, Flag } from 'effect/cli'
 import type { CallRecord } from '../simulation/world.ts'
 import { attempt } from './failure.ts'
+import { jsonFlag } from './flags.ts'
 
 const minuteMs = 60_000
 /** Virtual time between two pictures of the live table. */
@@ -107,11 +108,18 @@ export const demoVerb = Command.make(
       Flag.withDefault(30),
     ),
     seed: Flag.Int('seed').pipe(Flag.withDescription('Seed of the traffic'), Flag.withDefault(1)),
+    json: jsonFlag,
   },
-  Effect.fn(function* ({ minutes, seed }) {
+  Effect.fn(function* ({ minutes, seed, json }) {
     if (minutes < 5 || minutes > 600)
       return yield* attempt(() => Promise.reject(new Error(`--minutes must be in [5, 600], got ${minutes}`)))
     const durationMs = minutes * minuteMs
+    if (json) {
+      const sides = yield* attempt(() => openSides(seed, [2 * minuteMs, durationMs / 2]))
+      yield* attempt(() => play(sides, durationMs, false))
+      const summaries = sides.map(({ name, incident }) => JSON.stringify({ name, ...incident.summary() }))
+      return yield* Console.log(summaries.join('\n'))
+    }
     yield* Console.log(
       'A provider that takes 210,000 input tokens a minute. Nine background workers send 50-70k calls without a\n' +
         `pause; a 181k conversation call comes after 2 minutes and another half-way. ${minutes} minutes, on virtual time.\n`,

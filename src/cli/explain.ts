@@ -2,10 +2,10 @@
  * `rightofway explain <call-id>`: why a call waits, or how it ended, from the journal of a running or a dead
  * host.
  */
-import { Console, Effect, Option } from 'effect'
+import { Console, Effect } from 'effect'
 import { Argument, Command } from 'effect/cli'
 import { attempt, CliFailure } from './failure.ts'
-import { journalFlag, jsonFlag } from './flags.ts'
+import { journalFlags, journalPath, jsonFlag } from './flags.ts'
 
 const callId = Argument.String('call-id').pipe(
   Argument.withDescription('The call, as the gateway names it in x-rightofway-call-id'),
@@ -13,10 +13,9 @@ const callId = Argument.String('call-id').pipe(
 
 export const explainVerb = Command.make(
   'explain',
-  { callId, journal: journalFlag, json: jsonFlag },
-  Effect.fn(function* ({ callId, journal, json }) {
-    const { defaultJournal } = yield* attempt(() => import('../gateway/config/config.ts'))
-    const path = Option.getOrElse(journal, () => defaultJournal)
+  { callId, ...journalFlags, json: jsonFlag },
+  Effect.fn(function* ({ callId, journal, config, json }) {
+    const path = yield* journalPath(journal, config)
     const explanation = yield* attempt(() => explain(path, callId))
     if (explanation === null) {
       return yield* new CliFailure({ message: `journal ${path} knows no call ${JSON.stringify(callId)}` })

@@ -2,6 +2,7 @@
 import { Console, Effect } from 'effect'
 import { Argument, Command, Flag } from 'effect/cli'
 import { attempt } from './failure.ts'
+import { jsonFlag } from './flags.ts'
 
 export const inspectVerb = Command.make(
   'inspect',
@@ -11,8 +12,9 @@ export const inspectVerb = Command.make(
       Flag.withDescription('Port on this machine, 0 for a free one'),
       Flag.withDefault(0),
     ),
+    json: jsonFlag,
   },
-  ({ journal, port }) =>
+  ({ journal, port, json }) =>
     Effect.scoped(
       Effect.gen(function* () {
         const { inspectJournal } = yield* attempt(() => import('../../inspector/server.ts'))
@@ -20,7 +22,7 @@ export const inspectVerb = Command.make(
           attempt(() => inspectJournal(journal, { port })),
           (attached) => Effect.promise(() => attached.close()),
         )
-        yield* Console.log(`inspector over ${journal}: ${url}`)
+        yield* Console.log(json ? JSON.stringify({ journal, url }) : `inspector over ${journal}: ${url}`)
         return yield* Effect.never
       }),
     ),

@@ -2,21 +2,16 @@
 import { Console, Effect, Option } from 'effect'
 import { Argument, Command, Flag } from 'effect/cli'
 import { attempt, CliFailure } from './failure.ts'
-import { journalFlag, jsonFlag } from './flags.ts'
-
-const pathOf = Effect.fn(function* (journal: Option.Option<string>) {
-  const { defaultJournal } = yield* attempt(() => import('../gateway/config/config.ts'))
-  return Option.getOrElse(journal, () => defaultJournal)
-})
+import { journalFlags, journalPath, jsonFlag } from './flags.ts'
 
 const plural = (count: number, one: string, many = `${one}s`): string =>
   `${count} ${count === 1 ? one : many}`
 
 const check = Command.make(
   'check',
-  { journal: journalFlag, json: jsonFlag },
-  Effect.fn(function* ({ journal, json }) {
-    const path = yield* pathOf(journal)
+  { ...journalFlags, json: jsonFlag },
+  Effect.fn(function* ({ journal, config, json }) {
+    const path = yield* journalPath(journal, config)
     const { checkJournal } = yield* attempt(() => import('../journal/check.ts'))
     const { historyProblems } = yield* attempt(() => import('../host/check-history.ts'))
     const found = yield* attempt(() => checkJournal(path, historyProblems))
@@ -42,9 +37,9 @@ const check = Command.make(
 
 const repair = Command.make(
   'repair',
-  { journal: journalFlag, json: jsonFlag },
-  Effect.fn(function* ({ journal, json }) {
-    const path = yield* pathOf(journal)
+  { ...journalFlags, json: jsonFlag },
+  Effect.fn(function* ({ journal, config, json }) {
+    const path = yield* journalPath(journal, config)
     const { repairJournal } = yield* attempt(() => import('../journal/repair.ts'))
     const { mendScope } = yield* attempt(() => import('../host/mend.ts'))
     const done = yield* attempt(() => repairJournal(path, mendScope))
@@ -76,13 +71,17 @@ const outFlag = Flag.String('out').pipe(
 
 const exportLines = Command.make(
   'export',
-  { journal: journalFlag, out: outFlag },
-  Effect.fn(function* ({ journal, out }) {
-    const path = yield* pathOf(journal)
+  { ...journalFlags, out: outFlag, json: jsonFlag },
+  Effect.fn(function* ({ journal, config, out, json }) {
+    const path = yield* journalPath(journal, config)
     const { writeExport } = yield* attempt(() => import('./transferring.ts'))
     const count = yield* attempt(() => writeExport(path, Option.getOrNull(out)))
-    if (Option.isSome(out))
-      yield* Console.log(`journal ${path}: wrote ${plural(count, 'line')} to ${out.value}`)
+    if (Option.isNone(out)) return
+    yield* Console.log(
+      json
+        ? JSON.stringify({ lines: count, out: out.value })
+        : `journal ${path}: wrote ${plural(count, 'line')} to ${out.value}`,
+    )
   }),
 ).pipe(Command.withDescription('Write a journal as lines of JSON, also while a host writes it'))
 
@@ -92,11 +91,11 @@ const importLines = Command.make(
     file: Argument.String('file').pipe(
       Argument.withDescription('What `journal export` wrote; - for standard input'),
     ),
-    journal: journalFlag,
+    ...journalFlags,
     json: jsonFlag,
   },
-  Effect.fn(function* ({ file, journal, json }) {
-    const path = yield* pathOf(journal)
+  Effect.fn(function* ({ file, journal, config, json }) {
+    const path = yield* journalPath(journal, config)
     const { readImport } = yield* attempt(() => import('./transferring.ts'))
     const done = yield* attempt(() => readImport(path, file))
     if (json) return yield* Console.log(JSON.stringify(done))
@@ -111,11 +110,11 @@ const backup = Command.make(
   'backup',
   {
     out: Argument.String('out').pipe(Argument.withDescription('File to write; it must not exist')),
-    journal: journalFlag,
+    ...journalFlags,
     json: jsonFlag,
   },
-  Effect.fn(function* ({ out, journal, json }) {
-    const path = yield* pathOf(journal)
+  Effect.fn(function* ({ out, journal, config, json }) {
+    const path = yield* journalPath(journal, config)
     const { backupJournal } = yield* attempt(() => import('../journal/backup.ts'))
     const done = yield* attempt(() => backupJournal(path, out))
     yield* Console.log(
@@ -128,13 +127,14 @@ const backup = Command.make(
 
 const dryRunFlag = Flag.Boolean('dry-run').pipe(
   Flag.withDescription('Say what would be done; change nothing'),
+  Flag.withDefault(false),
 )
 
 const migrate = Command.make(
   'migrate',
-  { dryRun: dryRunFlag, journal: journalFlag, json: jsonFlag },
-  Effect.fn(function* ({ dryRun, journal, json }) {
-    const path = yield* pathOf(journal)
+  { dryRun: dryRunFlag, ...journalFlags, json: jsonFlag },
+  Effect.fn(function* ({ dryRun, journal, config, json }) {
+    const path = yield* journalPath(journal, config)
     const { migrateJournal, plannedMigration } = yield* attempt(() => import('../journal/upkeep.ts'))
     const done = yield* attempt(async () => (dryRun ? plannedMigration(path) : migrateJournal(path)))
     if (json) return yield* Console.log(JSON.stringify(done))
@@ -153,9 +153,9 @@ const dropFlag = Flag.String('drop').pipe(
 
 const scopes = Command.make(
   'scopes',
-  { drop: dropFlag, journal: journalFlag, json: jsonFlag },
-  Effect.fn(function* ({ drop, journal, json }) {
-    const path = yield* pathOf(journal)
+  { drop: dropFlag, ...journalFlags, json: jsonFlag },
+  Effect.fn(function* ({ drop, journal, config, json }) {
+    const path = yield* journalPath(journal, config)
     const { dropScope, listScopes } = yield* attempt(() => import('../journal/upkeep.ts'))
     if (Option.isSome(drop)) {
       const dropped = yield* attempt(() => dropScope(path, drop.value))
@@ -180,9 +180,9 @@ const keepHoursFlag = Flag.Int('keep-hours').pipe(
 
 const compact = Command.make(
   'compact',
-  { keepHours: keepHoursFlag, journal: journalFlag, json: jsonFlag },
-  Effect.fn(function* ({ keepHours, journal, json }) {
-    const path = yield* pathOf(journal)
+  { keepHours: keepHoursFlag, ...journalFlags, json: jsonFlag },
+  Effect.fn(function* ({ keepHours, journal, config, json }) {
+    const path = yield* journalPath(journal, config)
     const { compactJournal } = yield* attempt(() => import('../journal/upkeep.ts'))
     const done = yield* attempt(() => compactJournal(path, Option.getOrElse(keepHours, () => 24) * 3_600_000))
     yield* Console.log(

@@ -4,6 +4,7 @@ import * as NodeServices from '@effect/platform-node/NodeServices'
 import { Cause, Console, Effect, Exit } from 'effect'
 import { CliError, Command } from 'effect/cli'
 import { classifyVerb } from './classify.ts'
+import { configVerb } from './config.ts'
 import { demoVerb } from './demo.ts'
 import { explainVerb } from './explain.ts'
 import { CliFailure, lineOf } from './failure.ts'
@@ -31,6 +32,7 @@ const verbs = [
   journalVerb,
   tokenVerb,
   classifyVerb,
+  configVerb,
 ] as const
 
 const program = Command.make('rightofway').pipe(

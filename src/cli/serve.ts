@@ -2,7 +2,7 @@
 import { Effect, Option } from 'effect'
 import { Command, Flag } from 'effect/cli'
 import { attempt } from './failure.ts'
-import { journalFlag } from './flags.ts'
+import { configFlag, journalFlag, jsonFlag } from './flags.ts'
 
 const hostFlag = Flag.String('host').pipe(
   Flag.withDescription('Address to listen on (default 127.0.0.1)'),
@@ -13,12 +13,6 @@ const portFlag = Flag.Int('port').pipe(
   Flag.withDescription('Port to listen on, 0 for a free one (default 4517)'),
   Flag.optional,
 )
-const configFlag = Flag.String('config').pipe(
-  Flag.withAlias('c'),
-  Flag.withDescription('JSON file with upstreams, policies and the rest; flags win over it'),
-  Flag.optional,
-)
-
 const actionsFlag = Flag.Boolean('allow-actions').pipe(
   Flag.withDescription('Let a person release waits and change policies in the inspector, with a token'),
   Flag.withDefault(false),
@@ -36,6 +30,17 @@ const hostsFlag = Flag.String('allowed-hosts').pipe(
   Flag.optional,
 )
 
+const levelFlag = Flag.Literals('log-level', ['debug', 'info', 'warn', 'error']).pipe(
+  Flag.withDescription('The least grave lines that are logged (default info)'),
+  Flag.withDefault('info' as const),
+)
+
+const quietFlag = Flag.Boolean('quiet').pipe(
+  Flag.withAlias('q'),
+  Flag.withDescription('Say nothing but errors'),
+  Flag.withDefault(false),
+)
+
 export const serveVerb = Command.make(
   'serve',
   {
@@ -46,8 +51,11 @@ export const serveVerb = Command.make(
     allowActions: actionsFlag,
     insecure: insecureFlag,
     allowedHosts: hostsFlag,
+    logLevel: levelFlag,
+    quiet: quietFlag,
+    json: jsonFlag,
   },
-  ({ host, port, journal, config, allowActions, insecure, allowedHosts }) =>
+  ({ host, port, journal, config, allowActions, insecure, allowedHosts, logLevel, quiet, json }) =>
     Effect.gen(function* () {
       const { serve } = yield* attempt(() => import('./serving.ts'))
       yield* serve({
@@ -63,6 +71,7 @@ export const serveVerb = Command.make(
         },
         configPath: Option.getOrNull(config),
         allowActions,
+        log: { level: quiet ? 'error' : logLevel, json, isQuiet: quiet },
       })
     }),
 ).pipe(

@@ -1,18 +1,20 @@
 /** The work of `serve`, apart from its flags: they are read before any of this is loaded. */
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, readFileSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Console, Effect } from 'effect'
 import { hostSource, makeInspector } from '../../inspector/server.ts'
-import { InvalidInput } from '../../machines/index.ts'
-import { defaultJournal, type GatewayConfig, parseConfig } from '../gateway/config/config.ts'
+import type { ScopeContext } from '../../machines/index.ts'
+import { defaultJournal, type GatewayConfig } from '../gateway/config/config.ts'
 import { type Gateway, startGateway } from '../gateway/gateway.ts'
 import { installationSecret } from '../gateway/identity/credential.ts'
 import { knowsProxies, proxiesOf } from '../gateway/passage/proxies.ts'
 import { type LaneHost, openHost } from '../host/host.ts'
 import { kernelOf } from '../host/internal.ts'
 import type { JournalFailure } from '../journal/journal.ts'
+import { readConfig } from './configuration.ts'
 import { attempt, CliFailure, lineOf, tryAgainCode } from './failure.ts'
+import { type LogLevel, linesOf, ServeLog } from './serve-log.ts'
 
 export interface ServeRequest {
   /** Stated on the command line; they win over the file. */
@@ -26,6 +28,13 @@ export interface ServeRequest {
   readonly configPath: string | null
   /** Lets a person act in the inspector, with a random token that is made at the start. */
   readonly allowActions: boolean
+  readonly log: {
+    readonly level: LogLevel
+    /** Lines of JSON, also for the greeting. */
+    readonly json: boolean
+    /** No greeting. */
+    readonly isQuiet: boolean
+  }
 }
 
 /**
@@ -36,17 +45,63 @@ export const serve = (request: ServeRequest) =>
   Effect.scoped(
     Effect.gen(function* () {
       const config = yield* attempt(() => readConfig(request))
+      const log = new ServeLog({ ...request.log, write: (line) => console.error(line), now: Date.now })
       const { gateway, host, token } = yield* Effect.acquireRelease(
         attempt(() => open(config, request.allowActions)),
         (service) => Effect.promise(() => close(service, config.closeGraceMs)),
       )
-      yield* Console.log(greeting(gateway, config, host.status().length, token))
+      if (!request.log.isQuiet)
+        yield* Console.log(greeting(gateway, config, host.status().length, { token, json: request.log.json }))
+      yield* Effect.acquireRelease(
+        Effect.sync(() => follow(request, { gateway, host }, log)),
+        (stop) => Effect.sync(stop),
+      )
       const failure = yield* journalFailure(host)
       yield* Console.error(`rightofway: ${farewell(failure, config.closeGraceMs)}`)
       yield* Effect.promise(() => answersDone(gateway, config.closeGraceMs))
       return yield* new CliFailure({ message: lineOf(failure), code: tryAgainCode, isShown: true })
     }),
   )
+
+/** Logs what the scopes do, and takes the policies of the config file again on SIGHUP. Returns how to stop. */
+const follow = (
+  request: ServeRequest,
+  { gateway, host }: Pick<Service, 'gateway' | 'host'>,
+  log: ServeLog,
+): (() => void) => {
+  const kernel = kernelOf(host)
+  const waits = new Map<string, ScopeContext['wait']>()
+  const stopScopes = kernel.observe((observation) => {
+    const { scope } = observation
+    const wait = kernel.runners.get(scope)?.context.wait ?? null
+    for (const line of linesOf(observation, wait, waits.get(scope) ?? null)) log.log(line)
+    if (wait === null) waits.delete(scope)
+    else waits.set(scope, wait)
+  })
+  const stopFaults = gateway.whenFaulty((count) =>
+    log.log({ level: 'error', event: 'fault of the gateway', fields: { count } }),
+  )
+  const warn = (): void => {
+    for (const warning of gateway.warnings)
+      log.log({ level: 'warn', event: 'configuration', fields: { warning } })
+  }
+  const reload = (): void => {
+    try {
+      gateway.usePolicies(readConfig(request).policies)
+      log.log({ level: 'info', event: 'policies read again', fields: { file: request.configPath } })
+      warn()
+    } catch (error) {
+      log.log({ level: 'error', event: 'policies not read again', fields: { problem: lineOf(error) } })
+    }
+  }
+  warn()
+  process.on('SIGHUP', reload)
+  return () => {
+    process.off('SIGHUP', reload)
+    stopFaults()
+    stopScopes()
+  }
+}
 
 const journalFailure = (host: LaneHost): Effect.Effect<JournalFailure> =>
   Effect.callback<JournalFailure>((resume) => {
@@ -120,33 +175,6 @@ const close = async ({ host, gateway }: Service, graceMs: number): Promise<void>
   await hostClosed
 }
 
-const readConfig = ({ flags, configPath }: ServeRequest): GatewayConfig => {
-  const fromFile = configPath === null ? {} : readJson(configPath)
-  named('--', () => parseConfig(flags))
-  const isObject = typeof fromFile === 'object' && fromFile !== null && !Array.isArray(fromFile)
-  return named(`${configPath ?? ''}: `, () => parseConfig(isObject ? { ...fromFile, ...flags } : fromFile))
-}
-
-const readJson = (path: string): unknown => {
-  try {
-    return JSON.parse(readFileSync(path, 'utf8'))
-  } catch (error) {
-    const problem = error instanceof SyntaxError ? `is not JSON: ${lineOf(error)}` : lineOf(error)
-    throw new CliFailure({ message: `config file ${path}: ${problem}` })
-  }
-}
-
-/** Adds to an error the place where the faulty field was stated. */
-const named = <A>(place: string, parse: () => A): A => {
-  try {
-    return parse()
-  } catch (error) {
-    if (!(error instanceof InvalidInput)) throw error
-    const field = (path: string) => place + path.replace(/^config\./, '')
-    throw new InvalidInput(error.problems.map((problem) => ({ ...problem, field: field(problem.field) })))
-  }
-}
-
 const body = JSON.stringify({
   model: 'emulator-small',
   max_tokens: 24,
@@ -168,15 +196,22 @@ const greeting = (
   { url }: Gateway,
   { journal }: GatewayConfig,
   scopes: number,
-  token: string | null,
-): string =>
-  [
+  { token, json }: { readonly token: string | null; readonly json: boolean },
+): string => {
+  const inspector = `${url}${inspectorPrefix}/`
+  if (json)
+    return JSON.stringify({
+      ...{ event: 'listening', url, journal, scopes, lanes: `${url}/lanes`, inspector },
+      ...(token === null ? {} : { operatorToken: token }),
+    })
+  return [
     `rightofway listens on ${url}`,
     `journal  ${journal}${scopes === 0 ? '' : ` (${scopes} scope${scopes === 1 ? '' : 's'} recovered)`}`,
     `lanes    ${url}/lanes`,
     ...proxyLines(),
-    `inspect  ${url}${inspectorPrefix}/${token === null ? '' : `   operator token: ${token}`}`,
+    `inspect  ${inspector}${token === null ? '' : `   operator token: ${token}`}`,
     `clients  ANTHROPIC_BASE_URL=${url}/anthropic  OPENAI_BASE_URL=${url}/openai/v1`,
     'try it, without a key or a network:',
     `curl -N ${url}/emulator/anthropic/v1/messages -H 'x-api-key: any' -H 'content-type: application/json' -d '${body}'`,
   ].join('\n')
+}

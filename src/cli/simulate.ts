@@ -5,7 +5,9 @@ import { attempt } from './failure.ts'
 import { jsonFlag } from './flags.ts'
 
 const scenarioFile = Argument.String('scenario').pipe(
-  Argument.withDescription('A scenario file: provider, limits and traffic as JSON'),
+  Argument.withDescription(
+    'A scenario file (provider, limits and traffic as JSON), or the name of one that is shipped: seed-incident',
+  ),
 )
 const policiesFlag = Flag.String('policies').pipe(
   Flag.withDescription('Policies to compare, separated by commas (default: all)'),

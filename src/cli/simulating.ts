@@ -1,10 +1,11 @@
 /** The work of `simulate`, apart from its flags: they are read before any of this is loaded. */
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { parsePolicies, runArena } from '../simulation/arena/arena.ts'
 import { policyNames } from '../simulation/arena/contenders.ts'
 import { loadScenario } from '../simulation/arena/load.ts'
 import { reportPage } from '../simulation/arena/report/page.ts'
 import { textTable } from '../simulation/arena/report/table.ts'
+import { shippedScenario } from '../simulation/arena/shipped.ts'
 import { CliFailure, lineOf } from './failure.ts'
 
 export interface SimulateRequest {
@@ -21,13 +22,23 @@ export const simulate = (request: SimulateRequest): string => {
   const { scenarioPath, policies, tracesDir, reportPath, json } = request
   const names =
     policies === null ? policyNames : parsePolicies(policies.split(',').map((name) => name.trim()))
-  const { scenario, traces } = loadScenario(scenarioPath, tracesDir)
+  const { scenario, traces } = loadScenario(pathOf(scenarioPath), tracesDir)
   const outcome = runArena(scenario, { policies: names, traces, progress: progressBar() })
   if (reportPath !== null) writeReport(reportPath, reportPage(scenario, outcome))
   if (json) return JSON.stringify(outcome.result)
   const heading = `${scenario.name}: ${scenario.durationMs / 60_000} min of traffic, seed ${scenario.seed}`
   const report = reportPath === null ? [] : [`report: ${reportPath}`]
   return [heading, textTable(outcome.result), ...report].join('\n')
+}
+
+/** A file, or else a scenario of the package by its name. */
+const pathOf = (stated: string): string => {
+  if (existsSync(stated) || /[\\/.]/.test(stated)) return stated
+  const { path, names } = shippedScenario(stated)
+  if (path !== null) return path
+  throw new CliFailure({
+    message: `no scenario is named ${JSON.stringify(stated)}, and no file; there are ${names.join(', ')}`,
+  })
 }
 
 const writeReport = (path: string, html: string): void => {

@@ -2,12 +2,11 @@
 import { Console, Effect, Option } from 'effect'
 import { Argument, Command, Flag } from 'effect/cli'
 import { attempt, CliFailure } from './failure.ts'
-import { journalFlag, jsonFlag } from './flags.ts'
+import { journalFlags, journalPath, jsonFlag } from './flags.ts'
 
-const pathOf = Effect.fn(function* (journal: Option.Option<string>) {
-  const { defaultJournal } = yield* attempt(() => import('../gateway/config/config.ts'))
+const pathOf = Effect.fn(function* (journal: Option.Option<string>, config: Option.Option<string>) {
   const { tokensPathOf } = yield* attempt(() => import('../gateway/entrance/tokens.ts'))
-  const path = tokensPathOf(Option.getOrElse(journal, () => defaultJournal))
+  const path = tokensPathOf(yield* journalPath(journal, config))
   if (path !== null) return path
   return yield* new CliFailure({
     message: 'tokens stand beside the journal, and :memory: has no place beside it',
@@ -25,16 +24,18 @@ const add = Command.make(
     ),
     classes: listFlag('classes', 'Priority classes that its calls may have'),
     lanes: listFlag('lanes', 'Lanes that its calls may take'),
-    journal: journalFlag,
+    ...journalFlags,
+    json: jsonFlag,
   },
-  Effect.fn(function* ({ principal, classes, lanes, journal }) {
-    const path = yield* pathOf(journal)
+  Effect.fn(function* ({ principal, classes, lanes, journal, config, json }) {
+    const path = yield* pathOf(journal, config)
     const { rightsOf } = yield* attempt(() => import('./token-rights.ts'))
     const { addToken } = yield* attempt(() => import('../gateway/entrance/tokens.ts'))
     const rights = yield* attempt(() =>
       rightsOf(principal, Option.getOrNull(classes), Option.getOrNull(lanes)),
     )
     const token = yield* attempt(() => addToken(path, rights, Date.now()))
+    if (json) return yield* Console.log(JSON.stringify({ token, principal, kept: path }))
     yield* Console.log(token)
     yield* Console.error(
       'It is shown this once. Send it as x-rightofway-token, beside the key of the provider.',
@@ -44,9 +45,9 @@ const add = Command.make(
 
 const list = Command.make(
   'list',
-  { journal: journalFlag, json: jsonFlag },
-  Effect.fn(function* ({ journal, json }) {
-    const path = yield* pathOf(journal)
+  { ...journalFlags, json: jsonFlag },
+  Effect.fn(function* ({ journal, config, json }) {
+    const path = yield* pathOf(journal, config)
     const { readTokens } = yield* attempt(() => import('../gateway/entrance/tokens.ts'))
     const found = yield* attempt(() => readTokens(path))
     const tokens = (found ?? []).map(({ digest: _, ...shown }) => shown)
@@ -65,13 +66,18 @@ const revoke = Command.make(
   'revoke',
   {
     id: Argument.String('id').pipe(Argument.withDescription('As `token list` shows it')),
-    journal: journalFlag,
+    ...journalFlags,
+    json: jsonFlag,
   },
-  Effect.fn(function* ({ id, journal }) {
-    const path = yield* pathOf(journal)
+  Effect.fn(function* ({ id, journal, config, json }) {
+    const path = yield* pathOf(journal, config)
     const { revokeToken } = yield* attempt(() => import('../gateway/entrance/tokens.ts'))
     if (yield* attempt(() => revokeToken(path, id)))
-      return yield* Console.log(`token ${id} is revoked; a running gateway knows within a second`)
+      return yield* Console.log(
+        json
+          ? JSON.stringify({ revoked: id })
+          : `token ${id} is revoked; a running gateway knows within a second`,
+      )
     return yield* new CliFailure({ message: `no token has the id ${JSON.stringify(id)}` })
   }),
 ).pipe(Command.withDescription('Revoke a token; the others stay'))

@@ -9,10 +9,13 @@ import { CliFailure } from './failure.ts'
 /** Writes the journal's lines to `out`, or to standard output when null. Returns the number of lines. */
 export const writeExport = async (journal: string, out: string | null): Promise<number> => {
   let count = 0
+  const source = exportJournal(journal)[Symbol.asyncIterator]()
+  // The journal is read before `out` is made, so that a wrong path leaves no file.
+  const first = await source.next()
   async function* lines(): AsyncGenerator<string> {
-    for await (const line of exportJournal(journal)) {
+    for (let step = first; step.done !== true; step = await source.next()) {
       count += 1
-      yield line
+      yield step.value
     }
   }
   if (out === null) {

@@ -4,14 +4,17 @@
  */
 import { keyOf } from '../gateway/identity/credential.ts'
 import { modelOf } from '../gateway/identity/model-of.ts'
+import { isOwnField } from '../gateway/passage/forward-headers.ts'
 import { fingerprint } from '../host/scope-name.ts'
 
-type FetchInput = Parameters<typeof fetch>[0]
-type FetchInit = NonNullable<Parameters<typeof fetch>[1]>
+export type FetchInput = Parameters<typeof fetch>[0]
+export type FetchInit = NonNullable<Parameters<typeof fetch>[1]>
 
 export interface AskedRequest {
   readonly url: URL
   readonly method: string
+  /** As its caller gave them; those that speak to the lanes are not sent. */
+  readonly headers: Headers
   /** The body's bytes; null when there is no body, or when it is a stream that can be read only once. */
   readonly body: Buffer | null
   /** The request can be sent again after a refusal. */
@@ -39,12 +42,24 @@ const isOnce = (body: FetchInit['body']): boolean =>
   body !== null &&
   (body instanceof ReadableStream || Symbol.asyncIterator in body)
 
-const headersOf = (headers: Headers): Record<string, string> => Object.fromEntries(headers)
+export const headersOf = (headers: Headers): Record<string, string> => Object.fromEntries(headers)
+
+/** The request without the fields that speak to the lanes. */
+export const withoutOwn = (headers: Headers): Headers => {
+  const sent = new Headers(headers)
+  for (const name of headers.keys()) if (isOwnField(name)) sent.delete(name)
+  return sent
+}
+
+/** The headers that a `fetch` of both sends. */
+export const headersSent = (input: FetchInput, init: FetchInit = {}): Headers =>
+  new Headers(init.headers ?? (input instanceof Request ? input.headers : undefined))
 
 export const readAsked = async (input: FetchInput, init: FetchInit = {}): Promise<AskedRequest> => {
   if (input instanceof Request) {
-    const request = new Request(input, init)
-    const body = request.body === null ? null : Buffer.from(await request.clone().arrayBuffer())
+    // What is read here is a copy: the request itself may still be sent as it is.
+    const request = new Request(input.clone(), init)
+    const body = request.body === null ? null : Buffer.from(await request.arrayBuffer())
     return readAsked(request.url, {
       method: request.method,
       headers: request.headers,
@@ -53,6 +68,8 @@ export const readAsked = async (input: FetchInput, init: FetchInit = {}): Promis
     })
   }
   const url = new URL(input)
+  const headers = headersSent(input, init)
+  const sent = withoutOwn(headers)
   const method = (init.method ?? 'GET').toUpperCase()
   const bytes = method === 'POST' ? bytesOf(init.body) : null
   const body = bytes === 'stream' ? null : bytes
@@ -62,11 +79,12 @@ export const readAsked = async (input: FetchInput, init: FetchInit = {}): Promis
   return {
     url,
     method,
+    headers,
     body,
     repeatable: !isOnce(init.body),
     model,
-    credential: fingerprint(keyOf(headersOf(new Headers(init.headers)), url.search)),
-    send: (fetcher, signal) => fetcher(input, { ...init, signal }),
+    credential: fingerprint(keyOf(headersOf(headers), url.search)),
+    send: (fetcher, signal) => fetcher(input, { ...init, headers: sent, signal }),
     signal: init.signal ?? undefined,
   }
 }

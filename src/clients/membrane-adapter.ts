@@ -11,7 +11,7 @@ import type { Evidence, Usage } from '../../machines/index.ts'
 import { currentAmbient } from '../carrier/ambient.ts'
 import { evidenceOfError } from '../evidence/error-evidence.ts'
 import { Attempts, type Sender } from '../host/attempts.ts'
-import type { AdmissionError } from '../host/errors.ts'
+import { AdmissionError } from '../host/errors.ts'
 import type { LaneScope } from '../host/host.ts'
 import { runnerOf } from '../host/internal.ts'
 import type { Disposition, Permit, Settlement } from '../host/permit.ts'
@@ -97,9 +97,6 @@ export const cacheIncluded = ({ inputTokens, outputTokens }: AdapterUsage): Usag
   inputTokens,
   outputTokens,
 })
-
-const isAdmissionError = (error: unknown): error is AdmissionError =>
-  error instanceof Error && '_tag' in error && 'callId' in error
 
 /** One request of the layer above: how it is sent, and whether its reader has had a part of the answer. */
 interface Dispatch<Response> {
@@ -196,7 +193,7 @@ class Lanes {
         sender.start(new Attempts(runnerOf(scope), call, sender, signal))
       })
     } catch (error) {
-      throw isAdmissionError(error) && !signal?.aborted ? new LaneRefusal(error) : error
+      throw error instanceof AdmissionError && !signal?.aborted ? new LaneRefusal(error) : error
     }
   }
 }
@@ -275,7 +272,7 @@ class AdapterCall implements Sender {
     // The reader has a part of the answer, which cannot be taken back.
     if (this.#dispatch.delivered && !permit.settled) permit.leave()
     if (this.#settle(permit, this.#failure(permit, error)) === 'waiting') return
-    this.#failed(isAdmissionError(lost) ? lost : error)
+    this.#failed(lost instanceof AdmissionError ? lost : error)
   }
 
   #failure(permit: Permit, error: unknown): Settlement {

@@ -23,6 +23,12 @@ const answerIn = (error: Record<string, unknown>): Answered | null => {
     const headers = isObject(error['headers']) ? (error['headers'] as ProviderAnswer['headers']) : {}
     return { status: error['status'], headers, body: error['error'] ?? error['body'] ?? error['message'] }
   }
+  if ('status' in error && error['status'] === undefined && isObject(error['error'])) {
+    // An error inside a stream that began with 200.
+    const { error: inside } = error
+    const headers = isObject(error['headers']) ? (error['headers'] as ProviderAnswer['headers']) : {}
+    return { status: 200, headers, body: isObject(inside) && 'error' in inside ? inside : { error: inside } }
+  }
   if (typeof error['statusCode'] === 'number') {
     const headers = isObject(error['responseHeaders'])
       ? (error['responseHeaders'] as ProviderAnswer['headers'])
@@ -48,14 +54,22 @@ const normalised = (error: Record<string, unknown>, provider: string): Evidence 
   }
 }
 
+/** Wrappers around an error that are followed. */
+const deepest = 4
+
 /**
  * Evidence in an error, or null when it says nothing about capacity (a bad request, a broken
- * connection, an error of the caller's own).
+ * connection, an error of the caller's own). An error that says nothing by itself is asked for the
+ * last of its attempts (the AI SDK's `RetryError`), then for its cause.
  */
-export const evidenceOfError = (provider: string, error: unknown): Evidence | null => {
+export const evidenceOfError = (provider: string, error: unknown, depth = 0): Evidence | null => {
   if (!isObject(error)) return null
   const answer = answerIn(error)
-  if (answer === null) return normalised(error, provider)
+  if (answer === null) {
+    const own = normalised(error, provider)
+    if (own !== null || depth === deepest) return own
+    return evidenceOfError(provider, error['lastError'] ?? error['cause'], depth + 1)
+  }
   const evidence = classify({ provider, ...answer })
   return evidence.kind === 'not-capacity' ? null : evidence
 }

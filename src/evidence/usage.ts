@@ -36,7 +36,8 @@ export const readUsage = (provider: string, body: unknown): Usage | null => {
 export const usageOf = (provider: string, stated: JsonObject): Usage | null => {
   if ('promptTokenCount' in stated || 'candidatesTokenCount' in stated) return geminiUsage(stated)
   if ('prompt_tokens' in stated) return chatUsage(stated)
-  if ('inputTokens' in stated) return converseUsage(stated)
+  if ('inputTokens' in stated)
+    return isObject(stated['inputTokens']) ? languageModelUsage(provider, stated) : converseUsage(stated)
   if (!('input_tokens' in stated) && !('output_tokens' in stated)) return null
   const anthropic = 'cache_read_input_tokens' in stated || 'cache_creation_input_tokens' in stated
   if (anthropic || (/anthropic|claude/i.test(provider) && !('input_tokens_details' in stated)))
@@ -98,6 +99,21 @@ const converseUsage = (stated: JsonObject): Usage => {
     allInputTokens: inputTokens + cacheReadTokens,
     outputTokens: count(stated['outputTokens']),
     cacheReadTokens,
+    cacheWriteTokens,
+  }
+}
+
+/** The AI SDK's language models: `total` is the whole prompt. */
+const languageModelUsage = (provider: string, stated: JsonObject): Usage => {
+  const { inputTokens: input, outputTokens: output } = stated
+  const cacheWriteTokens = count(member(input, 'cacheWrite'))
+  const allInputTokens = count(member(input, 'total'))
+  const fresh = count(member(input, 'noCache')) + cacheWriteTokens
+  return {
+    inputTokens: /anthropic|claude|bedrock/i.test(provider) && fresh > 0 ? fresh : allInputTokens,
+    allInputTokens,
+    outputTokens: count(member(output, 'total')),
+    cacheReadTokens: count(member(input, 'cacheRead')),
     cacheWriteTokens,
   }
 }

@@ -10,8 +10,9 @@ import type { Server as TlsServer } from 'node:tls'
 import { InvalidInput } from '../../machines/index.ts'
 import { type Emulator, startEmulator } from '../emulator/index.ts'
 import type { LaneHost } from '../host/host.ts'
-import { type GatewayConfig, policyFinder } from './config/config.ts'
+import type { GatewayConfig } from './config/config.ts'
 import { type Counters, makeCounters } from './config/counters.ts'
+import { PolicyBook } from './config/policies.ts'
 import { emulatorUpstreams, makeRouter } from './config/upstreams.ts'
 import { Door } from './entrance/door.ts'
 import { Doorkeeper } from './entrance/doorkeeper.ts'
@@ -61,6 +62,15 @@ export interface Gateway {
   readonly url: string
   readonly counters: Readonly<Counters>
   readonly emulator: Emulator
+  /** Hears of each fault of the gateway's own, with their number so far. Returns how to stop. */
+  readonly whenFaulty: (heard: (count: number) => void) => () => void
+  /** Sentences about the configuration: policies whose pattern fits no scope. */
+  readonly warnings: ReadonlyArray<string>
+  /**
+   * Replaces the configured policies, by pattern. Every scope follows: those in memory at once, those at rest
+   * when they are next used. Throws nothing for policies that `parseConfig` has taken.
+   */
+  readonly usePolicies: (policies: GatewayConfig['policies']) => void
   /** Calls that wait or run. */
   readonly liveCalls: number
   /**
@@ -93,13 +103,17 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   const own: BytesEstimator | null = options.estimator === undefined ? makeBytesEstimator() : null
   const transport = options.transport ?? makeTransport({ environment: options.environment ?? {} })
   const emulator = await startEmulator({ rules, latency: { firstTokenMs, perOutputTokenMs } })
-  const entrance = new EntranceGuard(() => {
+  const faultListeners = new Set<(count: number) => void>()
+  const faulty = (): void => {
     counters.faults += 1
-  })
+    for (const heard of faultListeners) heard(counters.faults)
+  }
+  const entrance = new EntranceGuard(faulty)
   const upstreams = [...config.upstreams, ...emulatorUpstreams(emulator.url)]
+  let book = new PolicyBook(config.policies, upstreams)
   const scopes = await makeScopeFinder(host, {
     secret,
-    policyOf: policyFinder(config.policies),
+    policyOf: (scope) => book.of(scope),
     scopesLimit: config.scopesLimit,
   })
   const door = new Door({
@@ -107,6 +121,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     router: makeRouter(upstreams),
     upstreams,
     scopes,
+    policyShown: (scope, inForce) => book.shown(scope, inForce),
     transport,
     estimator: options.estimator ?? (own as BytesEstimator),
     estimates: () => own?.readings() ?? null,
@@ -144,9 +159,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   try {
     await listen(server, config.host, config.port)
     // A connection that could not be taken (too many files, for example) is its client's loss alone.
-    server.on('error', () => {
-      counters.faults += 1
-    })
+    server.on('error', faulty)
   } catch (error) {
     await Promise.all([emulator.close(), transport.close()])
     throw error
@@ -167,6 +180,17 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     url: urlOf(server.address() as AddressInfo, tls === null ? 'http' : 'https'),
     counters,
     emulator,
+    whenFaulty: (heard) => {
+      faultListeners.add(heard)
+      return () => faultListeners.delete(heard)
+    },
+    get warnings() {
+      return book.warnings
+    },
+    usePolicies: (policies) => {
+      book = new PolicyBook(policies, upstreams)
+      scopes.usePolicies((scope) => book.of(scope))
+    },
     get liveCalls() {
       return door.liveCalls
     },

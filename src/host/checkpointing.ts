@@ -5,7 +5,7 @@
 import { HashMap } from 'effect'
 import { noEndings, rowsOf } from '../../machines/collections/ended-log.ts'
 import type { ScopeContext } from '../../machines/index.ts'
-import { encodePrincipal, encodeScope, grantOrder } from '../../machines/snapshot/codec.ts'
+import { byPlace, encodePrincipal, encodeScope, grantOrder, placesOf } from '../../machines/snapshot/codec.ts'
 import type { EncodedScope } from '../../machines/snapshot/encoded.ts'
 
 /** Steps of a slice: items taken, compared or written. Together about a millisecond. */
@@ -44,6 +44,7 @@ export function* snapshotSlices(context: ScopeContext): Generator<undefined, str
         name,
         encodePrincipal(principal),
       ]),
+    ring: () => sortedText(placesOf(context), byPlace, (row) => row),
     ended: function* () {
       const newer = yield* arrayText(yield* collected(rowsOf(ended.newer)), (row) => row)
       const older = yield* arrayText(yield* collected(rowsOf(ended.older)), (row) => row)

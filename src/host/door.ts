@@ -68,7 +68,21 @@ const cleaned = <A>(work: (cleaner: Cleaner) => A, otherwise: A): Cleaned<A> => 
 const usageIn = (cleaner: Cleaner, stated: Readonly<Record<string, unknown>>): Usage | null => {
   const inputTokens = cleaner.count(stated['inputTokens'], maxTokens)
   const outputTokens = cleaner.count(stated['outputTokens'], maxTokens)
-  return inputTokens === null && outputTokens === null ? null : { inputTokens, outputTokens }
+  if (inputTokens === null && outputTokens === null) return null
+  const all = cleaner.count(stated['allInputTokens'], maxTokens)
+  const fromCache = cleaner.count(stated['cacheReadTokens'], maxTokens)
+  return { inputTokens, outputTokens, ...cacheReadsOf(inputTokens, all, fromCache) }
+}
+
+/** The members of a usage that tell of a cache; none where the cache served nothing. */
+const cacheReadsOf = (
+  inputTokens: number | null,
+  allInputTokens: number | null,
+  cacheReadTokens: number | null,
+): Pick<Usage, 'allInputTokens' | 'cacheReadTokens'> => {
+  if (allInputTokens === null) return {}
+  if (allInputTokens === inputTokens && (cacheReadTokens ?? 0) === 0) return {}
+  return { allInputTokens, ...(cacheReadTokens === null ? {} : { cacheReadTokens }) }
 }
 
 const isCount = (value: unknown): boolean =>
@@ -195,9 +209,13 @@ const usageOf = (usage: unknown): Usage => {
   const { inputTokens, outputTokens } = usage
   if (isCount(inputTokens) && isCount(outputTokens) && Object.keys(usage).length === 2)
     return usage as unknown as Usage
+  const input = tokensOf('settlement.usage.inputTokens', inputTokens)
+  const all = tokensOf('settlement.usage.allInputTokens', usage['allInputTokens'])
+  const fromCache = tokensOf('settlement.usage.cacheReadTokens', usage['cacheReadTokens'])
   return {
-    inputTokens: tokensOf('settlement.usage.inputTokens', inputTokens),
+    inputTokens: input,
     outputTokens: tokensOf('settlement.usage.outputTokens', outputTokens),
+    ...cacheReadsOf(input, all, fromCache),
   }
 }
 
@@ -224,7 +242,7 @@ const evidenceOf = (evidence: unknown): Evidence => {
   return { ...evidenceIn(cleaner, evidence), facts: known }
 }
 
-/** What the holder of a permit says of its dispatch. Throws `InvalidInput` that names field, range and value; nothing is settled then. */
+/** A permit holder's report on its dispatch. Throws `InvalidInput` that names field, range and value; nothing is settled then. */
 export const settlementOf = (stated: Settlement): Settlement => {
   if (!isObject(stated)) return refuse('settlement', 'an object with an outcome', stated)
   const { outcome, usage, evidence, cause } = stated

@@ -146,7 +146,7 @@ const noFitWords: Readonly<Record<NoFitReason, string>> = {
   'silence-does-not-help': 'no silence is expected to let it in',
 }
 
-/** What the provider asked for: the wait as it stated it, and when one call finds out where that is sooner. */
+/** The wait that the provider stated, and the earlier time at which one call tries, where there is one. */
 export const waitWords = ({ untilMs, statedUntilMs, kind }: ProviderWait): string => {
   if (statedUntilMs === undefined) return `asked to wait until ${clockTime(untilMs)} (${kind})`
   return `asked to wait until ${dayTime(statedUntilMs)} (${kind}); one call finds out at ${dayTime(untilMs)}`

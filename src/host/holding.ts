@@ -1,4 +1,4 @@
-/** How long evidence holds a scope: what the provider stated, as far as it is believed, or the policy's time. */
+/** How long evidence holds a scope: for the stated time as far as it is believed, or for the policy's time. */
 import type { Evidence, Policy, ScopeContext } from '../../machines/index.ts'
 import { maxEpochMs } from '../../machines/model/call.ts'
 import { evidenceKinds } from '../../machines/model/evidence.ts'
@@ -14,7 +14,7 @@ export const withHold = (evidence: Evidence, { quotaHoldMs }: Pick<Policy, 'quot
   const { kind, retryAfterMs, retryable, scope } = evidence
   if (retryAfterMs !== null) {
     if (retryAfterMs <= longestBeliefMs) return evidence
-    // What a provider states has no bound; an event's times end with the calendar.
+    // A stated time has no bound; an event's times end with the calendar.
     return { ...evidence, retryAfterMs: Math.min(retryAfterMs, maxEpochMs), holdMs: longestBeliefMs }
   }
   // An empty allowance of one model that nothing brings back is no reason to ask again later.

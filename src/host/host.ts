@@ -10,9 +10,11 @@ import type { Permit } from './permit.ts'
 import { type CallRequest, callOf } from './request.ts'
 import { Run, type RunFace } from './run.ts'
 import { type ScopeKey, scopeName } from './scope-name.ts'
-import type { Observation, ScopeRunner } from './scope-runner.ts'
+import type { Observation } from './scope-record.ts'
+import type { ScopeRunner } from './scope-runner.ts'
 import { type HostOptions, openKernel, type RunOptions, readingOf } from './service.ts'
 import type { ScopeStatus } from './status.ts'
+import { beginTurn, type Turn, type TurnOptions } from './turn.ts'
 import { Watch } from './watch.ts'
 
 export interface AdmitOptions {
@@ -43,6 +45,14 @@ export class LaneScope {
    * provider refused the call before it began to answer, or when a primary took its place. Pass
    * `permit.signal` on, and turn the SDK's own retries off. Rejects with an `AdmissionError`, with the
    * signal's reason, or with the error of `fn`.
+   *
+   * Where `fn` gives a stream (an async iterable, a ReadableStream, a stream class of `openai`,
+   * `@anthropic-ai/sdk` or `@google/genai`, a result of the AI SDK, or an object with one of these as
+   * `data` or `stream`), the permit is held until the stream's end, its break or its abort, and its
+   * usage is read from it. Anything else that goes on after `fn` has returned, such as a `Response`
+   * or a callback, is not seen. Take the permit yourself there:
+   * `await using permit = await scope.admit(request, { dispatchAtOnce: true })`, and after the end
+   * `permit.settle({ outcome: 'completed', usage })`.
    */
   run<A>(
     request: CallRequest,
@@ -53,13 +63,19 @@ export class LaneScope {
       const ambient = currentAmbient()
       const call = callOf(request, this.name, ambient, this.#runner.clock)
       const { id: callId, priorityClass } = call
-      const permitted = insidePermit(ambient, { scope: this.name, callId, priorityClass })
       const face: RunFace<A> = {
-        begin: (permit, ended) =>
-          void withAmbient(permitted, async () => fn(permit)).then(
-            (value) => ended({ value }),
-            (error: unknown) => ended({ error, interrupted: false }),
-          ),
+        begin: (permit, ended) => {
+          const attempt = { isOver: false }
+          const permitted = insidePermit(ambient, { scope: this.name, callId, priorityClass }, attempt)
+          withAmbient(permitted, async () => fn(permit))
+            .finally(() => {
+              attempt.isOver = true
+            })
+            .then(
+              (value) => ended({ value }),
+              (error: unknown) => ended({ error, interrupted: false }),
+            )
+        },
         succeeded: resolve,
         failed: reject,
         refused: reject,
@@ -120,6 +136,19 @@ export class LaneScope {
 
   endTurn(turnId: string): void {
     this.#runner.tell({ type: 'turn.ended', turnId: idOf('turnId', turnId) })
+  }
+
+  /**
+   * Runs `fn` as a turn, which ends when `fn` does, also where it throws. Calls inside that say
+   * `turn.call(request)` are the turn's own.
+   */
+  async turn<A>(fn: (turn: Turn) => A | PromiseLike<A>, options: TurnOptions = {}): Promise<A> {
+    const turn = beginTurn(this.#runner, options)
+    try {
+      return await fn(turn)
+    } finally {
+      turn.end()
+    }
   }
 
   /** Lets a waiting auxiliary through as if a primary depended on it. */

@@ -1,4 +1,4 @@
-/** What the scopes of another process are doing, from its journal alone: it is never written, and its host not asked. */
+/** The present state of another process's scopes, read from its journal alone. The journal is never written, and its host is not asked. */
 import { openSqliteReader } from '../journal/reader.ts'
 import { replayScopes } from './replay.ts'
 import { scopeStatus } from './scope-facts.ts'

@@ -8,8 +8,10 @@ import { inherited } from './holding.ts'
 import { Outbox } from './outbox.ts'
 import { ProcessHold } from './process-hold.ts'
 import { Replayed, replayJournal } from './recovery.ts'
+import { restsIn, startScope } from './scope-actor.ts'
 import { scopeParts } from './scope-name.ts'
-import { type Observation, type RunnerPorts, restsIn, ScopeRunner, startScope } from './scope-runner.ts'
+import type { Observation } from './scope-record.ts'
+import { type RunnerPorts, ScopeRunner } from './scope-runner.ts'
 
 /** Entries after which a scope writes a checkpoint; more when there is more to write, so that the cost per event stays flat. */
 const checkpointEntries = 4_096
@@ -39,12 +41,12 @@ export class Kernel {
   readonly #outbox: Outbox
   readonly #ports: RunnerPorts
   readonly #runners = new Map<string, ScopeRunner>()
-  /** With what they hear when the host has closed. */
+  /** Each observer with the function that it hears at the end. */
   readonly #observers = new Map<(observation: Observation) => void, () => void>()
   #observerFailures = 0
   readonly #failureListeners: Array<(failure: JournalFailure) => void> = []
   readonly #checkpoints = new Map<string, Promise<void>>()
-  /** Scopes whose forgetting is not durable yet: what the journal still says of them is over. */
+  /** Scopes whose forgetting is not durable yet: their history in the journal is over. */
   readonly #forgetting = new Map<string, Promise<void>>()
   readonly #leaving = new Set<string>()
   #covered = 0
@@ -101,7 +103,7 @@ export class Kernel {
     return this.#journal
   }
 
-  /** Why nothing is decided any more; null while the journal keeps what it is given. */
+  /** Why nothing is decided any more; null while the journal works. */
   get failure(): JournalFailure | null {
     return this.#outbox.failure
   }
@@ -190,9 +192,9 @@ export class Kernel {
   checkpoint(runner: ScopeRunner): Promise<void> {
     const running = this.#checkpoints.get(runner.name)
     if (running !== undefined) return running
-    // What it knows is not what its history says.
+    // The scope's memory and its history differ.
     if (runner.failure !== null) return Promise.resolve()
-    runner.entriesSinceCheckpoint = 0
+    runner.record.entriesSinceCheckpoint = 0
     const { context, name, position } = runner
     const rest = restsIn(context) ? { resting: true } : {}
     const encoded = this.#encoding.then(() => snapshotText(context))
@@ -202,7 +204,7 @@ export class Kernel {
         this.#journal.checkpoint({ scope: name, position, at: context.at, snapshot, ...rest }),
       )
       .then(() => {
-        runner.uncoveredFrom = runner.position === position ? null : position + 1
+        runner.record.uncoveredFrom = runner.record.position === position ? null : position + 1
       })
       // A journal that fails tells its listener; a checkpoint only shortens recovery.
       .catch(() => {})
@@ -241,13 +243,15 @@ export class Kernel {
   /** One that is under way may not hold the newest entries. */
   async #lastCheckpoint(runner: ScopeRunner): Promise<void> {
     await this.#checkpoints.get(runner.name)
-    if (runner.entriesSinceCheckpoint > 0) await this.checkpoint(runner)
+    if (runner.record.entriesSinceCheckpoint > 0) await this.checkpoint(runner)
   }
 
   /** Tells the journal up to where checkpoints stand for everything. */
   async #cover(): Promise<void> {
     let through = this.#outbox.last
-    for (const { uncoveredFrom } of this.#runners.values()) {
+    for (const {
+      record: { uncoveredFrom },
+    } of this.#runners.values()) {
       if (uncoveredFrom !== null) through = Math.min(through, uncoveredFrom - 1)
     }
     if (through <= this.#covered) return
@@ -261,7 +265,7 @@ export class Kernel {
     const { last } = this.#outbox
     this.#coverAt = last
     const lagging = [...this.#runners.values()].filter(
-      ({ uncoveredFrom, failure }) =>
+      ({ record: { uncoveredFrom }, failure }) =>
         failure === null && uncoveredFrom !== null && uncoveredFrom <= last - coverEveryEntries,
     )
     await Promise.all(lagging.map((runner) => this.checkpoint(runner)))
@@ -287,9 +291,9 @@ export class Kernel {
 
   #takeUp({ scope, context, position, entries, uncoveredFrom, failure }: Replayed): ScopeRunner {
     const runner = new ScopeRunner(scope, startScope(scope, context), this.#ports)
-    runner.position = position
-    runner.entriesSinceCheckpoint = entries
-    runner.uncoveredFrom = uncoveredFrom
+    runner.record.position = position
+    runner.record.entriesSinceCheckpoint = entries
+    runner.record.uncoveredFrom = uncoveredFrom
     this.#runners.set(scope, runner)
     if (failure !== null) runner.fail(failure)
     else if (runner.liveCalls > 0) runner.tell({ type: 'host.recovered' })
@@ -327,7 +331,7 @@ export class Kernel {
   /** It leaves once its checkpoint is durable, unless somebody uses it meanwhile. */
   async #leave(runner: ScopeRunner): Promise<void> {
     await this.#lastCheckpoint(runner)
-    if (runner.uncoveredFrom !== null || !runner.isResting) return
+    if (runner.record.uncoveredFrom !== null || !runner.isResting) return
     if (this.#closing !== null || this.#runners.get(runner.name) !== runner) return
     runner.rest(() => this.scope(runner.name))
     this.#runners.delete(runner.name)
@@ -336,7 +340,7 @@ export class Kernel {
   #considerCheckpoint(runner: ScopeRunner, episodeEnded: boolean): void {
     runner.usedAt = ++this.#uses
     if (this.#outbox.last - this.#coverAt >= coverEveryEntries) void this.#coverLagging()
-    const entries = runner.entriesSinceCheckpoint
+    const entries = runner.record.entriesSinceCheckpoint
     if (entries < checkpointEntriesAtEpisodeEnd) return
     const size = snapshotSize(runner.context)
     const goodMoment = episodeEnded && entries >= size

@@ -10,7 +10,7 @@ import type { MendedScope } from '../journal/repair.ts'
 import type { HoledScope } from '../journal/salvage.ts'
 import { recordText } from './record-text.ts'
 import { readRecord } from './recovery.ts'
-import { restsIn } from './scope-runner.ts'
+import { restsIn } from './scope-actor.ts'
 
 /** The scope as far as its history tells, with one more entry that says what is not known. */
 export const mendScope = (path: string, holed: HoledScope): MendedScope => {

@@ -16,7 +16,7 @@ export interface ReplayQuery {
   readonly onDifference?: 'throw' | 'collect'
 }
 
-/** One entry that is decided otherwise by this version than it was when it was written. */
+/** One entry whose decisions differ between this version and the record. */
 export interface Difference {
   readonly scope: string
   readonly position: number
@@ -33,7 +33,7 @@ export interface Replay {
   readonly compacted: ReadonlyArray<string>
 }
 
-/** What the state at a time was made of is gone: retention has dropped it. */
+/** The entries that made the state at a time are gone: retention has dropped them. */
 export class HistoryCompacted extends Data.TaggedError('HistoryCompacted')<{
   readonly scope: string
   readonly message: string

@@ -3,8 +3,10 @@
  * function runs again.
  */
 import type { Call, Evidence, Usage } from '../../machines/index.ts'
+import { type ResultStream, type StreamEnd, streamIn } from '../evidence/result-stream.ts'
 import { Attempts, type Sender } from './attempts.ts'
 import { type AdmissionError, AttemptsExhausted, Preempted } from './errors.ts'
+import { HeldStream } from './held-stream.ts'
 import type { Permit, Settlement } from './permit.ts'
 import type { ScopeRunner } from './scope-runner.ts'
 
@@ -14,6 +16,12 @@ export interface Reading<A> {
   readonly usage: (result: A) => Usage | null
   /** The evidence of an error; null when the error says nothing about capacity. */
   readonly evidence: (error: unknown) => Evidence | null
+  /** The caller's own reader of usage, which is also asked about streams, at their end; null when there is none. */
+  readonly ownUsage: ((result: A) => Usage | null) | null
+  /** Name of the provider, by which the chunks of a stream are read. */
+  readonly provider: string
+  /** How long a stream waits for its reader, milliseconds. */
+  readonly unreadTimeoutMs: number
 }
 
 /** How one attempt ended. */
@@ -114,19 +122,45 @@ export class Run<A> implements Sender {
   #ended(permit: Permit, ending: Ending<A>): void {
     if (this.#isOver) return
     if ('value' in ending) {
-      this.#succeed(permit, ending.value)
-      return this.#finish(() => this.#face.succeeded(ending.value))
+      const given = this.#succeed(permit, ending.value)
+      return this.#finish(() => this.#face.succeeded(given))
     }
     // The function settled its permit by itself and went on: the later attempt decides.
     if (this.#attempts.permit !== permit) return
     this.#fail(permit, ending.error, ending.interrupted)
   }
 
-  #succeed(permit: Permit, value: A): void {
+  /** Settles the permit. Returns the value for the owner; a stream settles the permit only at its end. */
+  #succeed(permit: Permit, value: A): A {
     // The function settled its permit by itself: an answer still ends the call.
-    if (permit.settled) return this.#attempts.end({ outcome: 'completed' })
+    if (permit.settled) {
+      this.#attempts.end({ outcome: 'completed' })
+      return value
+    }
+    const stream = streamIn(value)
+    if (stream !== null) return this.#hold(permit, value, stream)
     const usage = this.#attempts.read(() => this.#reading.usage(value))
     this.#attempts.settle(usage === null ? { outcome: 'completed' } : { outcome: 'completed', usage })
+    return value
+  }
+
+  #hold(permit: Permit, value: A, stream: ResultStream): A {
+    const { provider, unreadTimeoutMs, ownUsage } = this.#reading
+    const held = new HeldStream(permit, {
+      ...{ clock: this.#runner.clock, provider, unreadTimeoutMs },
+      ended: (end, chunks) => {
+        if (permit.settled) return
+        const usage = (ownUsage === null ? null : this.#attempts.read(() => ownUsage(value))) ?? chunks.usage
+        const evidence =
+          chunks.evidence ??
+          (end.kind === 'broken' && !permit.isAborted
+            ? this.#attempts.read(() => this.#reading.evidence(end.error))
+            : null)
+        // Its owner has the stream already, so the call ends also where it could have gone back to its place.
+        this.#attempts.end(streamSettlement(end, permit, usage, evidence))
+      },
+    })
+    return held.hold(value, stream)
   }
 
   #fail(permit: Permit, error: unknown, interrupted: boolean): void {
@@ -160,4 +194,16 @@ export class Run<A> implements Sender {
 const settlementOf = (isCancelled: boolean, evidence: Evidence | null): Settlement => {
   if (isCancelled) return { outcome: 'cancelled' }
   return evidence === null ? { outcome: 'failed' } : { outcome: 'throttled', evidence }
+}
+
+const streamSettlement = (
+  end: StreamEnd,
+  permit: Permit,
+  usage: Usage | null,
+  evidence: Evidence | null,
+): Settlement => {
+  const said = usage === null ? {} : { usage }
+  if (evidence !== null) return { outcome: 'throttled', evidence, ...said }
+  if (end.kind === 'complete' && !permit.isAborted) return { outcome: 'completed', ...said }
+  return { outcome: end.kind === 'dropped' || permit.isAborted ? 'cancelled' : 'failed', ...said }
 }

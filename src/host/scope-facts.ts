@@ -2,7 +2,13 @@
  * The facts behind a status: the shown part of a scope's context, with instants where the status has ages.
  */
 
-import type { Lane, ScopeContext } from '../../machines/index.ts'
+import {
+  type Lane,
+  type Policy,
+  parsePolicy,
+  policyDifferences,
+  type ScopeContext,
+} from '../../machines/index.ts'
 import { longestStatedWait } from '../../machines/limits/belief/belief.ts'
 import { minuteMs } from '../../machines/limits/belief/charges.ts'
 import { believedLimits, bindingCeiling } from '../../machines/limits/belief/projection.ts'
@@ -10,7 +16,7 @@ import { capacityOf } from '../../machines/limits/capacity.ts'
 import { nextPrimary, primaryWanted } from '../../machines/scheduling/admission.ts'
 import { fitOf } from '../../machines/scheduling/fit-prediction.ts'
 import { longestInFlight, oldestWaiting } from '../../machines/scheduling/timeouts.ts'
-import { type LaneFacts, type ScopeFacts, type ScopeStatus, statusAt } from './status.ts'
+import { type LaneFacts, type ScopeFacts, type ScopeStatus, shownTurns, statusAt } from './status.ts'
 
 const laneFacts = (context: ScopeContext, lane: Lane, waiting: number, inFlight: number): LaneFacts => ({
   waiting,
@@ -24,13 +30,30 @@ const gateOf = (context: ScopeContext): ScopeFacts['auxiliaryGate'] => {
   return primaryWanted(context) ? 'closed' : 'open'
 }
 
-/** The facts of a scope. Costs the same however many calls wait. */
+const oldestTurns = ({ turns }: ScopeContext): ScopeFacts['turns'] =>
+  [...turns]
+    .map(([turnId, { beganAt }]) => ({ turnId, beganAtMs: beganAt }))
+    .sort((one, other) => one.beganAtMs - other.beganAtMs)
+    .slice(0, shownTurns)
+
+/** A policy is replaced as a whole, so its differences are found once. */
+const differences = new WeakMap<Policy, Partial<Policy>>()
+
+const differencesOf = (policy: Policy): Partial<Policy> => {
+  const known = differences.get(policy)
+  if (known !== undefined) return known
+  const found = policyDifferences(policy, parsePolicy())
+  differences.set(policy, found)
+  return found
+}
+
 /** The longest wait that the provider stated for calls of some size, where none holds the whole scope. */
 const statedWait = ({ belief, at }: ScopeContext): ScopeContext['wait'] => {
   const wait = longestStatedWait(belief, at)
   return wait === null ? null : { untilMs: wait.untilMs, kind: 'stated-wait', probeId: null }
 }
 
+/** The facts of a scope. Costs the same however many calls wait. */
 export const scopeFacts = (context: ScopeContext): ScopeFacts => {
   const { counts, belief, budget, at } = context
   const limits = believedLimits(belief, at)
@@ -42,8 +65,10 @@ export const scopeFacts = (context: ScopeContext): ScopeFacts => {
     auxiliaryGate: gateOf(context),
     primary: laneFacts(context, 'primary', counts.primaryWaiting, counts.primaryInFlight),
     auxiliary: laneFacts(context, 'auxiliary', counts.auxiliaryWaiting, counts.auxiliaryInFlight),
+    turns: oldestTurns(context),
     capacity: capacityOf(context),
     placesTaken: counts.places,
+    policy: differencesOf(context.policy),
     wait: context.wait ?? statedWait(context),
     lastMinute: belief.charges.filter(({ atMs }) => atMs > at - minuteMs),
     inputTokenLimit: budget.inputTokensPerMinute?.limit ?? null,

@@ -1,128 +1,89 @@
 /**
- * Runs one scope's actor: stamps and journals every event, carries the decisions out once they are durable,
- * and keeps the permits and the one timer.
+ * Runs one scope for its host: takes calls, gives permits and takes them back, and hears of evidence, limits
+ * and policies.
  */
 import { HashMap, Option } from 'effect'
-import { type Actor, createActor } from 'xstate'
 import {
   type Call,
   checkEvent,
-  contextFrom,
-  type Decision,
-  type EpisodeSummary,
   type Evidence,
   type InFlight,
-  type InvalidInput,
   type LimitReading,
-  type LiveScope,
   type OwnerStance,
   type Policy,
-  providerScope,
   type ScopeContext,
   type ScopeEvent,
-  wakeAt,
 } from '../../machines/index.ts'
 import type { Clock } from '../clock.ts'
-import { Alarm } from './alarm.ts'
+import { CallOwners } from './call-owners.ts'
 import { providerLimits } from './door.ts'
-import {
-  type AdmissionError,
-  duplicateCall,
-  errorOf,
-  hostClosed,
-  preempted,
-  scopeFailed,
-  withdrawn,
-} from './errors.ts'
+import { type AdmissionError, duplicateCall, hostClosed, scopeFailed, withdrawn } from './errors.ts'
 import { holdsOthers, withHold } from './holding.ts'
-import type { Outbox } from './outbox.ts'
-import { type Disposition, Permit, type PermitOwner, type Settlement, type Waiter } from './permit.ts'
+import type { Disposition, Permit, PermitOwner, Settlement, Waiter } from './permit.ts'
 import type { ProcessHold } from './process-hold.ts'
-import { recordText } from './record-text.ts'
+import { restsIn, type ScopeActor } from './scope-actor.ts'
 import { scopeStatus } from './scope-facts.ts'
+import { type RecordPorts, ScopeRecord, type Unstamped } from './scope-record.ts'
 import type { ScopeStatus } from './status.ts'
 
-/** One event of a scope with its decisions, published once durable. */
-export interface Observation {
-  readonly scope: string
-  readonly position: number
-  readonly event: ScopeEvent
-  readonly decisions: ReadonlyArray<Decision>
-  readonly episode: EpisodeSummary | null
-}
-
-export interface RunnerPorts {
-  readonly clock: Clock
-  readonly outbox: Outbox
+export interface RunnerPorts extends RecordPorts {
   /** Taken while a caller waits. */
   readonly hold: ProcessHold
-  readonly observe: (observation: Observation) => void
-  /** Whether an observer is attached; most hosts have none. */
-  readonly isObserved: () => boolean
   /** An entry was written; a checkpoint may be due. */
   readonly written: (runner: ScopeRunner, episodeEnded: boolean) => void
   /** Evidence that reaches beyond this scope. */
   readonly spread: (from: ScopeRunner, evidence: Evidence) => void
 }
 
-/** Events as a runner receives them: the runner stamps the time. */
-export type Unstamped<E> = E extends ScopeEvent ? Omit<E, 'at'> : never
-
 export class ScopeRunner implements PermitOwner {
   readonly name: string
   readonly #ports: RunnerPorts
-  readonly #actor: Actor<typeof providerScope>
-  readonly #alarm: Alarm
-  readonly #waiters = new Map<string, Waiter>()
-  readonly #permits = new Map<string, Permit>()
-  /**
-   * The id of the call that is being settled. Its owner gets the result from `settle`, so no decision about
-   * it is delivered.
-   */
-  #settling: string | null = null
-  #failure: unknown = null
-  /** Why the actor refused the last event. */
-  #refusal: InvalidInput | null = null
+  /** The scope's actor, and its place in the journal. */
+  readonly record: ScopeRecord
+  readonly #owners: CallOwners
   #refusing = false
-  #closed = false
-  /** Position of the newest entry, 0 before the first. */
-  position = 0
-  entriesSinceCheckpoint = 0
-  /** Position of the first entry that no durable checkpoint stands for; null when there is none. */
-  uncoveredFrom: number | null = null
   /** Rises with every use: the least recently used leave memory first. */
   usedAt = 0
-  /** Whoever goes on for it, once it has left memory. */
+  /** The runner that goes on for this one, once it has left memory. */
   #successor: (() => ScopeRunner) | null = null
   /** Results and errors whose reader of usage or evidence threw. */
   readerFailures = 0
   /** Values that a provider stated and that were out of range: brought into it, or left out. */
   correctedValues = 0
 
-  constructor(name: string, actor: Actor<typeof providerScope>, ports: RunnerPorts) {
+  constructor(name: string, actor: ScopeActor, ports: RunnerPorts) {
     this.name = name
-    this.#actor = actor
     this.#ports = ports
-    this.#alarm = new Alarm(ports.clock, () => this.#wake())
-    // A broken invariant stops the scope. Without a listener XState would throw the error at the process.
-    actor.subscribe({ error: (error) => this.fail(error) })
-    actor.on('refused', ({ error }) => {
-      this.#refusal = error
+    this.#owners = new CallOwners({
+      holder: this,
+      name,
+      outbox: ports.outbox,
+      flight: (callId) => this.#flight(callId),
+      recordDispatch: (callId) => this.tell({ type: 'call.dispatched', callId }),
+    })
+    this.record = new ScopeRecord(name, actor, ports, {
+      refused: (event) => {
+        if (event.type === 'call.submitted') this.#owners.waiters.delete(event.call.id)
+      },
+      decided: (decision, position) => this.#owners.carryOut(decision, position),
+      written: (episodeEnded) => ports.written(this, episodeEnded),
+      failed: (cause) => this.#owners.releaseWaiters((callId) => scopeFailed(name, callId, cause)),
     })
   }
 
   get context(): ScopeContext {
     if (this.#successor !== null) return this.#successor().context
-    return this.#actor.getSnapshot().context.scope
+    return this.record.context
+  }
+
+  /** Position of the newest entry in the journal, 0 before the first. */
+  get position(): number {
+    return this.record.position
   }
 
   /** The scope's status by the host's clock. */
   get status(): ScopeStatus {
     return scopeStatus(this.context, this.#ports.clock.now())
-  }
-
-  get actor(): Actor<typeof providerScope> {
-    return this.#actor
   }
 
   /** Calls that wait or run. */
@@ -133,8 +94,7 @@ export class ScopeRunner implements PermitOwner {
 
   /** No call waits, runs or is due, and no permit or waiter is out: the snapshot holds the whole scope. */
   get isResting(): boolean {
-    const isHeld = this.#permits.size > 0 || this.#waiters.size > 0
-    return this.#failure === null && !isHeld && restsIn(this.context)
+    return this.failure === null && this.#owners.isEmpty && restsIn(this.context)
   }
 
   /**
@@ -142,19 +102,18 @@ export class ScopeRunner implements PermitOwner {
    * that still have this runner.
    */
   rest(successor: () => ScopeRunner): void {
-    this.#alarm.stop()
-    this.#actor.stop()
+    this.record.rest()
     this.#successor = successor
   }
 
   /** Permits that are handed out and not settled. */
   get openPermits(): number {
-    return this.#permits.size
+    return this.#owners.permits.size
   }
 
   /** Why it has stopped; null while it runs. */
   get failure(): unknown {
-    return this.#failure
+    return this.record.failure
   }
 
   get clock(): Clock {
@@ -168,7 +127,7 @@ export class ScopeRunner implements PermitOwner {
   /** Why the scope takes no call, as the error of `callId`; null while it takes calls. */
   stopped(callId: string): AdmissionError | null {
     if (this.#successor !== null) return this.#successor().stopped(callId)
-    if (this.#failure !== null) return scopeFailed(this.name, callId, this.#failure)
+    if (this.failure !== null) return scopeFailed(this.name, callId, this.failure)
     return this.#refusing ? hostClosed(this.name, callId) : null
   }
 
@@ -177,17 +136,13 @@ export class ScopeRunner implements PermitOwner {
     if (this.#successor !== null) return this.#successor().submit(call, waiter)
     const stopped = this.stopped(call.id)
     if (stopped !== null) return waiter.refused(stopped)
-    if (this.#isOwned(call.id)) return waiter.refused(duplicateCall(this.name, call.id))
-    this.#waiters.set(call.id, waiter)
+    if (this.#owners.has(call.id)) return waiter.refused(duplicateCall(this.name, call.id))
+    this.#owners.waiters.set(call.id, waiter)
     this.tell(
       waiter.dispatch === 'withGrant'
         ? { type: 'call.submitted', call, dispatchAtOnce: true }
         : { type: 'call.submitted', call },
     )
-  }
-
-  #isOwned(callId: string): boolean {
-    return this.#waiters.has(callId) || this.#permits.has(callId)
   }
 
   /**
@@ -196,9 +151,9 @@ export class ScopeRunner implements PermitOwner {
    */
   leave(callId: string, waiter: Waiter, reason: unknown): void {
     if (this.#successor !== null) return this.#successor().leave(callId, waiter, reason)
-    if (this.#waiters.get(callId) !== waiter) return
-    this.#waiters.delete(callId)
-    const permit = this.#permits.get(callId)
+    if (this.#owners.waiters.get(callId) !== waiter) return
+    this.#owners.waiters.delete(callId)
+    const permit = this.#owners.permits.get(callId)
     if (permit === undefined) this.tell({ type: 'call.withdrawn', callId })
     else {
       permit.leave(reason)
@@ -209,7 +164,7 @@ export class ScopeRunner implements PermitOwner {
   /** Ends a call that waits without an owner, because its owner does not come back. */
   forsake(callId: string): void {
     if (this.#successor !== null) return this.#successor().forsake(callId)
-    if (!this.#isOwned(callId) && HashMap.has(this.context.waiting, callId))
+    if (!this.#owners.has(callId) && HashMap.has(this.context.waiting, callId))
       this.tell({ type: 'call.withdrawn', callId })
   }
 
@@ -218,7 +173,7 @@ export class ScopeRunner implements PermitOwner {
    * used again.
    */
   giveBack({ callId }: Permit): void {
-    this.#permits.delete(callId)
+    this.#owners.permits.delete(callId)
     this.tell({ type: 'call.withdrawn', callId })
   }
 
@@ -229,27 +184,24 @@ export class ScopeRunner implements PermitOwner {
   takeAway(callId: string): void {
     if (this.#successor !== null) return this.#successor().takeAway(callId)
     const error = withdrawn(this.name, callId)
-    const waiter = this.#waiters.get(callId)
+    const waiter = this.#owners.waiters.get(callId)
     if (waiter !== undefined) {
       this.leave(callId, waiter, error)
       return waiter.refused(error)
     }
-    const permit = this.#permits.get(callId)
+    const permit = this.#owners.permits.get(callId)
     if (permit === undefined) this.forsake(callId)
     else permit.leave(error)
   }
 
   dispatched(callId: string): Promise<void> {
-    if (this.#failure === null && this.#flight(callId)?.stage !== 'admitted') return Promise.resolve()
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    if (this.failure === null && this.#flight(callId)?.stage !== 'admitted') return Promise.resolve()
     const position = this.tell({ type: 'call.dispatched', callId })
-    if (position === null) reject(this.stopped(callId))
-    else {
-      this.#ports.outbox.after(position, resolve, (failure) =>
-        reject(scopeFailed(this.name, callId, failure)),
-      )
-    }
-    return promise
+    if (position === null) return Promise.reject(this.stopped(callId))
+    return new Promise((resolve, reject) => {
+      const failed = (failure: unknown) => reject(scopeFailed(this.name, callId, failure))
+      this.#ports.outbox.after(position, resolve, failed)
+    })
   }
 
   accepted(callId: string): void {
@@ -261,7 +213,7 @@ export class ScopeRunner implements PermitOwner {
     const { callId, successor } = permit
     const stays = successor !== null && !this.#refusing ? successor : null
     const owner = this.#stance(permit, outcome, stays)
-    const event = this.#stamped({
+    const event = this.record.stamped({
       type: 'call.settled',
       callId,
       outcome,
@@ -272,20 +224,20 @@ export class ScopeRunner implements PermitOwner {
     })
     // Invalid numbers from the holder leave the permit unsettled.
     checkEvent(event)
-    this.#permits.delete(callId)
-    this.#waiters.delete(callId)
+    this.#owners.permits.delete(callId)
+    this.#owners.waiters.delete(callId)
     // Set before the event, which may grant the next permit.
-    if (stays !== null) this.#waiters.set(callId, stays)
-    this.#settling = callId
-    const position = this.#take(event)
-    this.#settling = null
+    if (stays !== null) this.#owners.waiters.set(callId, stays)
+    this.#owners.settling = callId
+    const position = this.record.take(event)
+    this.#owners.settling = null
     if (heard !== undefined && evidence !== undefined && holdsOthers(evidence))
       this.#ports.spread(this, heard)
     // The event that returned the call to its place may have granted it again.
     const { waiting, inFlight } = this.context
     const lives = position !== null && (HashMap.has(waiting, callId) || HashMap.has(inFlight, callId))
     if (!lives) {
-      this.#waiters.delete(callId)
+      this.#owners.waiters.delete(callId)
       return 'ended'
     }
     if (successor !== null && stays === null) {
@@ -338,159 +290,31 @@ export class ScopeRunner implements PermitOwner {
    */
   tell(fact: Unstamped<ScopeEvent>): number | null {
     if (this.#successor !== null) return this.#successor().tell(fact)
-    return this.#take(this.#stamped(fact))
-  }
-
-  #stamped(fact: Unstamped<ScopeEvent>): ScopeEvent {
-    return { ...fact, at: this.#ports.clock.now() } as ScopeEvent
-  }
-
-  #take(event: ScopeEvent): number | null {
-    if (this.#failure !== null || this.#closed) return null
-    this.#actor.send(event)
-    if (this.#failure !== null) return null
-    const refusal = this.#refusal
-    this.#refusal = null
-    if (refusal !== null) {
-      if (event.type === 'call.submitted') this.#waiters.delete(event.call.id)
-      throw refusal
-    }
-    const { decisions, summary: episode } = this.context
-    try {
-      const record = recordText(event, decisions)
-      this.position = this.#ports.outbox.write({ scope: this.name, at: event.at, record })
-    } catch (error) {
-      this.fail(error)
-      return null
-    }
-    this.entriesSinceCheckpoint += 1
-    this.uncoveredFrom ??= this.position
-    const { position } = this
-    if (this.#ports.isObserved()) {
-      const observation = { scope: this.name, position, event, decisions, episode }
-      this.#ports.outbox.after(position, () => this.#ports.observe(observation))
-    }
-    for (const decision of decisions) this.#carryOut(decision, position)
-    this.#alarm.set(wakeAt(this.context))
-    this.#ports.written(this, episode !== null)
-    return position
+    return this.record.take(this.record.stamped(fact))
   }
 
   /** Stops deciding and dispatching, because the journal cannot record it. Running work is left alone. */
   fail(cause: unknown): void {
-    if (this.#failure !== null) return
-    this.#failure = cause
-    this.#alarm.stop()
-    this.#releaseWaiters((callId) => scopeFailed(this.name, callId, cause))
+    this.record.fail(cause)
   }
 
   /** Refuses new calls and releases every waiter. The calls keep their places in the journal. */
   refuseWaiters(): void {
-    if (!this.#refusing && this.#waiters.size > 0) {
-      // These calls are no longer sent by anyone: the next host must not take them for sent.
-      const unused = [...this.#waiters.keys()].filter((callId) => this.#permits.has(callId))
-      this.tell({ type: 'host.closing', unused })
+    if (!this.#refusing && this.#owners.waiters.size > 0) {
+      // The owners of these calls will not send them: the next host must not take the calls for sent.
+      this.tell({ type: 'host.closing', unused: this.#owners.unusedGrants })
     }
     this.#refusing = true
-    this.#releaseWaiters((callId) => hostClosed(this.name, callId))
+    this.#owners.releaseWaiters((callId) => hostClosed(this.name, callId))
   }
 
   /** Takes no more events. */
   close(): void {
     this.refuseWaiters()
-    this.#closed = true
-    this.#alarm.stop()
-  }
-
-  #releaseWaiters(error: (callId: string) => AdmissionError): void {
-    const waiters = [...this.#waiters]
-    this.#waiters.clear()
-    for (const [callId, waiter] of waiters) {
-      this.#permits.delete(callId)
-      if (callId !== this.#settling) waiter.refused(error(callId))
-    }
-  }
-
-  #carryOut(decision: Decision, position: number): void {
-    const { callId } = decision
-    switch (decision.verdict) {
-      case 'admit':
-      case 'release':
-        return this.#grant(callId, position)
-      case 'cancel':
-        return this.#ports.outbox.after(position, () =>
-          this.#permits.get(callId)?.abort(preempted(this.name, callId)),
-        )
-      case 'reject':
-      case 'expire': {
-        const permit = this.#permits.get(callId)
-        this.#permits.delete(callId)
-        const waiter = callId === this.#settling ? undefined : this.#waiters.get(callId)
-        this.#waiters.delete(callId)
-        const tell = (error: AdmissionError) => {
-          permit?.revoke(error)
-          waiter?.refused(error)
-        }
-        return this.#ports.outbox.after(
-          position,
-          () => tell(errorOf(this.name, decision)),
-          (failure) => tell(scopeFailed(this.name, callId, failure)),
-        )
-      }
-      case 'defer':
-        return
-    }
+    this.record.close()
   }
 
   #flight(callId: string): InFlight | undefined {
     return Option.getOrUndefined(HashMap.get(this.context.inFlight, callId))
   }
-
-  #grant(callId: string, grantedIn: number): void {
-    const waiter = this.#waiters.get(callId)
-    // A closing host has released the waiter; the next host takes the call up again.
-    if (waiter === undefined) return
-    const attempt = this.#flight(callId)?.attempts ?? 1
-    const permit = new Permit(this.name, callId, attempt, this, waiter)
-    this.#permits.set(callId, permit)
-    this.#deliver(permit, waiter, grantedIn)
-  }
-
-  #deliver(permit: Permit, waiter: Waiter, grantedIn: number): void {
-    const { callId } = permit
-    // A call that came back to its place may have been granted before its owner asked again.
-    const isMissing = waiter.dispatch !== 'byOwner' && this.#flight(callId)?.stage === 'admitted'
-    const position = isMissing ? this.tell({ type: 'call.dispatched', callId }) : grantedIn
-    if (position === null) return
-    this.#ports.outbox.after(position, () => {
-      // The call was withdrawn, expired or failed while its entry was on the way to the disk.
-      if (this.#waiters.get(callId) !== waiter || this.#permits.get(callId) !== permit) return
-      this.#waiters.delete(callId)
-      waiter.granted(permit)
-    })
-  }
-
-  #wake(): number | null {
-    if (this.#failure !== null || this.#closed) return null
-    const due = wakeAt(this.context)
-    // The core's clock stands at its newest event. Only a time that has come needs an event.
-    if (due === null || due > this.#ports.clock.now()) return due
-    this.tell({ type: 'clock.woke' })
-    return wakeAt(this.context)
-  }
-}
-
-/** Whether nothing in a scope waits, runs or is due: what time alone still does to it, its next event finds done. */
-export const restsIn = (context: ScopeContext): boolean =>
-  HashMap.isEmpty(context.waiting) &&
-  HashMap.isEmpty(context.inFlight) &&
-  HashMap.isEmpty(context.turns) &&
-  (context.state === 'idle' || context.state === 'settled')
-
-/** A scope's actor that continues from a context. It is started, so that it accepts events. */
-export const startScope = (name: string, live = contextFrom(name)): Actor<typeof providerScope> => {
-  const from: LiveScope = { status: 'active', live }
-  // The refusal is thrown to the sender of the event, so it is not logged as well.
-  const logger = () => {}
-  return createActor(providerScope, { input: { scope: name }, snapshot: from as never, logger }).start()
 }

@@ -3,6 +3,7 @@ import { Cause, Context, Effect, Exit, Fiber, Layer, Queue, type Scope, Stream }
 import {
   type Evidence,
   InvalidInput,
+  type LimitReading,
   type PolicyInput,
   SnapshotUnreadable,
   type Usage,
@@ -23,15 +24,18 @@ import { openWhenFree } from '../journal/patience.ts'
 import { type Applicant, askForPermit } from './admission.ts'
 import type { AdmissionError } from './errors.ts'
 import { type Explanation, explainCall } from './explain.ts'
-import { keepKernel } from './internal.ts'
+import { keepKernel, keepRunner } from './internal.ts'
 import { defaultScopesInMemory, Kernel } from './kernel.ts'
 import type { Permit } from './permit.ts'
 import { ReplayDiverged } from './recovery.ts'
 import { type CallRequest, callOf } from './request.ts'
 import { type Reading, Run, type RunFace } from './run.ts'
 import { type ScopeKey, scopeName } from './scope-name.ts'
-import type { Observation, ScopeRunner } from './scope-runner.ts'
+import type { Observation } from './scope-record.ts'
+import type { ScopeRunner } from './scope-runner.ts'
 import type { ScopeStatus } from './status.ts'
+import { beginTurn, type Turn, type TurnOptions } from './turn.ts'
+import { checkUnreadTimeout } from './unread-timeout.ts'
 import { watchBuffer } from './watch.ts'
 
 export interface HostOptions {
@@ -63,10 +67,15 @@ export interface Retention {
 }
 
 export interface RunOptions<A> {
-  /** Reads a result's token usage. Default: the shapes of Anthropic, OpenAI and Gemini answers. */
+  /** Reads a result's token usage, a stream's at its end. Default: the shapes of Anthropic, OpenAI and Gemini answers and chunks. */
   readonly usage?: (result: A) => Usage | null
   /** Reads the evidence about capacity in an error. Default: the errors of the official SDKs. */
   readonly evidence?: (error: unknown) => Evidence | null
+  /**
+   * A stream whose reader does not read on for this long is given up: its reader gets `AnswerUnread`, and
+   * its place is free. Milliseconds, 1 to 2147483647; default 60000.
+   */
+  readonly unreadTimeoutMs?: number
 }
 
 /** One scope, for Effect programs. */
@@ -84,6 +93,14 @@ export interface EffectScope {
     options?: RunOptions<A>,
   ) => Effect.Effect<A, E | AdmissionError, R>
   readonly status: Effect.Effect<ScopeStatus>
+  /** A turn that lasts until the Scope closes: see `LaneScope.turn`. */
+  readonly turn: (options?: TurnOptions) => Effect.Effect<Turn, never, Scope.Scope>
+  /** Lets a waiting auxiliary through as if a primary depended on it. */
+  readonly promote: (callId: string) => Effect.Effect<void>
+  /** Limits that the provider's headers show: they correct the budget, down and up. */
+  readonly learn: (limits: ReadonlyArray<LimitReading>) => Effect.Effect<void>
+  /** Withdraws a waiting call, or aborts the signal of its permit. */
+  readonly withdraw: (callId: string) => Effect.Effect<void>
 }
 
 /**
@@ -196,6 +213,9 @@ export const readingOf = <A>(scope: string, options: RunOptions<A> = {}): Readin
   return {
     usage: options.usage ?? ((result) => readUsage(provider, result)),
     evidence: options.evidence ?? ((error) => evidenceOfError(provider, error)),
+    ownUsage: options.usage ?? null,
+    provider,
+    unreadTimeoutMs: checkUnreadTimeout(options.unreadTimeoutMs),
   }
 }
 
@@ -211,7 +231,6 @@ const effectRun = <A, E, R>(
       const ambient = currentAmbient()
       const call = callOf(request, runner.name, ambient, runner.clock)
       const { id: callId, priorityClass } = call
-      const permitted = insidePermit(ambient, { scope: runner.name, callId, priorityClass })
       let fiber: Fiber.Fiber<A, E> | null = null
       let own: Exit.Exit<A, E> | null = null
       // Waits for an interrupted attempt to end: its finalizers belong to the call.
@@ -220,12 +239,15 @@ const effectRun = <A, E, R>(
       )
       const face: RunFace<A> = {
         begin: (permit, done) => {
+          const state = { isOver: false }
+          const permitted = insidePermit(ambient, { scope: runner.name, callId, priorityClass }, state)
           fiber = withAmbient(permitted, () => Effect.runForkWith(context)(Effect.suspend(() => use(permit))))
           const attempt = fiber
           // An Effect is interrupted; it does not listen to a signal.
           permit.signal.addEventListener('abort', () => attempt.interruptUnsafe(), { once: true })
           attempt.addObserver((exit) => {
             own = exit
+            state.isOver = true
             if (Exit.isSuccess(exit)) done({ value: exit.value })
             else done({ error: Cause.squash(exit.cause), interrupted: Cause.hasInterrupts(exit.cause) })
           })
@@ -264,14 +286,26 @@ const effectAdmit = (runner: ScopeRunner, request: CallRequest): Effect.Effect<P
     })
   })
 
-export const effectScope = (runner: ScopeRunner): EffectScope => ({
-  name: runner.name,
-  admit: (request) =>
-    Effect.acquireRelease(
-      effectAdmit(runner, request),
-      (permit) => Effect.promise(() => permit[Symbol.asyncDispose]()),
-      { interruptible: true },
-    ),
-  run: (request, use, options) => effectRun(runner, request, use, options),
-  status: Effect.sync(() => runner.status),
-})
+export const effectScope = (runner: ScopeRunner): EffectScope => {
+  const scope: EffectScope = {
+    name: runner.name,
+    admit: (request) =>
+      Effect.acquireRelease(
+        effectAdmit(runner, request),
+        (permit) => Effect.promise(() => permit[Symbol.asyncDispose]()),
+        { interruptible: true },
+      ),
+    run: (request, use, options) => effectRun(runner, request, use, options),
+    status: Effect.sync(() => runner.status),
+    turn: (options) =>
+      Effect.acquireRelease(
+        Effect.sync(() => beginTurn(runner, options)),
+        (turn) => Effect.sync(() => turn.end()),
+      ),
+    promote: (callId) => Effect.sync(() => void runner.tell({ type: 'call.promoted', callId })),
+    learn: (limits) => Effect.sync(() => runner.learn(limits)),
+    withdraw: (callId) => Effect.sync(() => runner.takeAway(callId)),
+  }
+  keepRunner(scope, runner)
+  return scope
+}

@@ -6,6 +6,7 @@
 import type { Refusal } from '../../machines/limits/belief/belief.ts'
 import { type Charges, sentInMinute } from '../../machines/limits/belief/charges.ts'
 import type { BelievedLimit, Interval } from '../../machines/limits/belief/projection.ts'
+import type { Policy } from '../../machines/model/policy.ts'
 import type { Fit } from '../../machines/scheduling/fit-prediction.ts'
 import type { ScopeContext } from '../../machines/state/context.ts'
 
@@ -29,8 +30,12 @@ export interface ScopeFacts {
   readonly auxiliaryGate: 'open' | 'closed' | 'metered'
   readonly primary: LaneFacts
   readonly auxiliary: LaneFacts
+  /** The oldest turns that have begun and not ended, at most `shownTurns`. */
+  readonly turns: ReadonlyArray<{ readonly turnId: string; readonly beganAtMs: number }>
   readonly capacity: number
   readonly placesTaken: number
+  /** The values of the policy in force that differ from `parsePolicy()`, by field. */
+  readonly policy: Partial<Policy>
   /** The last wait, also after it has passed. */
   readonly wait: ScopeContext['wait']
   /** Input tokens dispatched in the minute before `at`. */
@@ -47,6 +52,15 @@ export interface ScopeFacts {
   readonly refusalsByKind: ScopeContext['refusalsByKind']
   readonly counters: ScopeContext['counters']
 }
+
+export interface TurnStatus {
+  readonly turnId: string
+  /** Time since it began, milliseconds. */
+  readonly ageMs: number
+}
+
+/** Turns that a status shows at most. */
+export const shownTurns = 16
 
 export interface LaneStatus {
   readonly waiting: number
@@ -83,10 +97,14 @@ export interface ScopeStatus {
   readonly auxiliaryGate: 'open' | 'closed' | 'metered'
   readonly primary: LaneStatus
   readonly auxiliary: LaneStatus
+  /** The oldest turns that have begun and not ended, at most 16: one that was forgotten holds background work up until `turnTimeoutMs`. */
+  readonly turns: ReadonlyArray<TurnStatus>
   /** Calls that may be in flight now. */
   readonly capacity: number
   /** The places of `capacity` that are taken. A nested call borrows its parent's place and takes none. */
   readonly placesTaken: number
+  /** The values of the policy in force that differ from `parsePolicy()`, by field. */
+  readonly policy: Partial<Policy>
   /** The wait that the provider asked for, and its kind; null when there is none or when it has passed. */
   readonly wait: ScopeContext['wait']
   /** Input tokens dispatched in the last minute. */
@@ -163,8 +181,10 @@ export const statusAt = (facts: ScopeFacts, atMs: number): ScopeStatus => {
     auxiliaryGate: facts.auxiliaryGate,
     primary,
     auxiliary,
+    turns: facts.turns.map(({ turnId, beganAtMs }) => ({ turnId, ageMs: nowMs - beganAtMs })),
     capacity: facts.capacity,
     placesTaken: facts.placesTaken,
+    policy: facts.policy,
     wait: facts.wait === null || facts.wait.untilMs <= nowMs ? null : facts.wait,
     recentInputTokens: sentInMinute(facts.lastMinute, nowMs),
     inputTokenLimit: facts.inputTokenLimit,

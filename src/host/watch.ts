@@ -1,5 +1,5 @@
 import type { Kernel } from './kernel.ts'
-import type { Observation } from './scope-runner.ts'
+import type { Observation } from './scope-record.ts'
 
 /** The most observations that a slow reader may fall behind. */
 export const watchBuffer = 4_096

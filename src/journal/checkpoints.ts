@@ -162,7 +162,7 @@ export class CheckpointStore {
     this.#sql('delete from checkpoint_parts where scope = ? and position <= ?').run(scope, through)
   }
 
-  /** Removes what a crash between two parts has left. Only when no checkpoint is under way. */
+  /** Removes the leftovers of a crash between two parts. Only when no checkpoint is under way. */
   dropUnfinished(): void {
     this.#sql(
       `delete from checkpoint_parts where not exists (select 1 from checkpoints c

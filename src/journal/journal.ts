@@ -16,8 +16,16 @@ export interface JournalEntry {
   readonly scope: string
   /** The event's own time, epoch milliseconds. */
   readonly at: number
-  /** JSON text `{"event": ..., "decisions": [...]}`. Content-free. */
+  /** JSON text `{"event": ..., "decisions": [...]}`. Content-free. Like `scope` without a NUL character. */
   readonly record: string
+}
+
+/** Throws RangeError for an entry that a journal cannot keep as it is. */
+export const checkEntry = ({ at, scope, record }: JournalEntry): void => {
+  if (!Number.isFinite(at)) throw new RangeError(`entry.at must be epoch ms, got ${at}`)
+  // The SQLite of Node up to 24.4 reads text only up to its first NUL.
+  if (scope.includes('\0')) throw new RangeError('entry.scope must hold no NUL character')
+  if (record.includes('\0')) throw new RangeError('entry.record must hold no NUL character')
 }
 
 /** An entry read back. */
@@ -54,7 +62,7 @@ export interface CheckpointQuery {
 export interface JournalUsage {
   /** Of the main file, with pages that are free for reuse. */
   readonly bytes: number
-  /** Of what was written and not yet moved into the main file. One that only grows is pinned by a reader. */
+  /** Bytes that were written and not yet moved into the main file. A number that only grows means that a reader pins it. */
   readonly walBytes: number
   /** The last move was kept from finishing by a reader that has not ended. */
   readonly walPinned: boolean
@@ -109,7 +117,7 @@ export interface Journal {
   /**
    * Takes an entry and answers its position at once; durability is told to the listener. Throws
    * `JournalFailure` after a failure or close, and RangeError (taking nothing) when `at` is not a
-   * finite number.
+   * finite number, or a text holds a NUL character.
    */
   readonly append: (entry: JournalEntry) => number
   /**
@@ -127,7 +135,7 @@ export interface Journal {
   readonly recall: (scope: string) => Checkpoint | null
   /**
    * Drops a scope: none of its entries so far, and none of its checkpoints, is its history any more.
-   * What is appended later begins anew. Resolves when that is durable; rejects with `JournalFailure`.
+   * Entries that are appended later begin anew. Resolves when that is durable; rejects with `JournalFailure`.
    */
   readonly forget: (scope: string) => Promise<void>
   /**
@@ -148,7 +156,7 @@ export interface Journal {
   readonly close: () => Promise<void>
 }
 
-/** What the newest checkpoint of a scope, if it has one, says of it. */
+/** The facts of a scope's newest checkpoint, if it has one. */
 export const knownScope = (
   scope: string,
   newest: { readonly position: number; readonly at: number; readonly resting?: boolean | 0 | 1 } | undefined,

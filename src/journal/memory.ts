@@ -6,6 +6,7 @@
 import {
   type Checkpoint,
   type CheckpointQuery,
+  checkEntry,
   type Journal,
   type JournalEntry,
   JournalFailure,
@@ -85,7 +86,7 @@ class InMemory implements MemoryJournal {
 
   readonly append = (entry: JournalEntry): number => {
     this.#checkOpen('append')
-    if (!Number.isFinite(entry.at)) throw new RangeError(`entry.at must be epoch ms, got ${entry.at}`)
+    checkEntry(entry)
     const position = ++this.#last
     this.#entries.push({ position, scope: entry.scope, at: entry.at, record: entry.record })
     this.#sync()

@@ -71,7 +71,7 @@ const openForReading = (path: string): DatabaseSync => {
   }
 }
 
-/** What an older file lacks, beside it in memory: it is read as it is, also where nobody may write. */
+/** Columns that an older file lacks are kept beside it in memory: the file is read as it is, also where nobody may write. */
 const asNewest = `
   create temp view checkpoints as select *, 0 as resting from main.checkpoints;
   create temp table forgotten (scope text, position integer);

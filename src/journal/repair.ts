@@ -23,7 +23,7 @@ import { type HoledScope, lostNames, type OldMarks, salvage } from './salvage.ts
 import { migrate, readVersion, schemaVersion } from './schema.ts'
 import { JournalWriter } from './writer.ts'
 
-/** What a scope with a hole in its history goes on from. */
+/** The state from which a scope with a hole in its history continues. */
 export interface MendedScope {
   readonly scope: string
   readonly at: number
@@ -51,7 +51,7 @@ export interface JournalRepair {
   readonly copy: string | null
   /** NDJSON of all rows that were damaged, with the reason; null when nothing was touched. */
   readonly aside: string | null
-  /** Scopes that what was lost may have said something of. */
+  /** Scopes that the lost entries may have been about. */
   readonly holedScopes: ReadonlyArray<string>
   /** Of these, those of which nothing is left: they start anew. */
   readonly lostScopes: ReadonlyArray<string>
@@ -237,7 +237,7 @@ const rebuild = ({ path, copy, fresh, asidePath }: Places, marks: OldMarks, mend
       writer.restoreCheckpoint({ scope, position, at, snapshot, resting })
       for (const callId of calls) unknownCalls.push({ scope, callId })
     }
-    // What is missing now is known to be: from here on only these rows are expected.
+    // The missing rows are known from here on: only the rows that are left are expected.
     writer.restoreRetention(position)
     aside.sync()
     return {

@@ -22,7 +22,7 @@ export class CompactionRun {
   #floors: ReadonlyMap<string, number> | undefined
 
   /**
-   * @param keepFromMs What is younger than this is kept, epoch ms.
+   * @param keepFromMs Entries younger than this are kept, epoch ms.
    * @param dropsForgotten Looks for the entries of forgotten scopes among all; else only among those old enough.
    */
   constructor(keepFromMs: number, dropsForgotten: boolean) {
@@ -98,7 +98,7 @@ const dropCovered = (
     const floor = Math.min(through, floors.get(scope) ?? 0)
     if (floor >= from) dropped += Number(remove.run(from, floor, scope).changes)
   }
-  // `kept` counts what is left up to the mark, so that a row that goes missing there is noticed.
+  // `kept` counts the entries left up to the mark, so that a missing row is noticed.
   const left = mark.kept + newlyPassed - dropped
   db.prepare('update retention set through = ?, kept = ?').run(Math.max(mark.through, through), left)
   return dropped

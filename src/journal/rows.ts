@@ -129,7 +129,7 @@ export class EntryReader {
     return { entries, through, done }
   }
 
-  /** SQLite itself looks through the records, many positions in a slice; only what it finds is checked. */
+  /** SQLite searches the records, many positions in a slice; only its finds are checked. */
   #namingSlice(query: ReadSlice, { text, through }: { text: string; through: number }): EntrySlice {
     const { after, scope, untilAt = Number.POSITIVE_INFINITY } = query
     const end = Math.min(after + namingPositions, through)
@@ -184,9 +184,10 @@ export class EntryReader {
 
   #counted(after: number): { readonly last: number; readonly n: number } {
     try {
+      // A parameter that is used twice is bound twice: up to 24.4 Node cannot bind a numbered one by its place.
       return this.#db
-        .prepare('select coalesce(max(position), ?1) as last, count(*) as n from entries where position > ?1')
-        .get(after) as { last: number; n: number }
+        .prepare('select coalesce(max(position), ?) as last, count(*) as n from entries where position > ?')
+        .get(after, after) as { last: number; n: number }
     } catch (error) {
       throw new JournalCorrupt(this.#path, `entries ${after + 1}..`, messageOf(error))
     }

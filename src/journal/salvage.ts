@@ -13,7 +13,7 @@ import { entryChecksum } from './rows.ts'
 /** A scope whose history since its newest good checkpoint is not whole. */
 export interface HoledScope {
   readonly scope: string
-  /** What is whole before it; null where that is nothing. */
+  /** The whole entries before it; null where there are none. */
   readonly checkpoint: Checkpoint | null
   /** Good entries after the checkpoint, in order. */
   readonly entries: ReadonlyArray<StoredEntry>
@@ -44,7 +44,7 @@ export interface OldMarks {
 
 type Aside = (line: object) => void
 
-/** Copies what can be read in `path` into `fresh`. Rows that were damaged go to `aside`. */
+/** Copies every readable row of `path` into `fresh`. Damaged rows go to `aside`. */
 export const salvage = (path: string, fresh: DatabaseSync, marks: OldMarks, aside: Aside): Salvaged => {
   fresh.exec('begin')
   const badEntries = copyRows(path, fresh, marks, aside)
@@ -200,7 +200,7 @@ const holedScopes = (fresh: DatabaseSync, marks: OldMarks, openings: Openings): 
   const store = new CheckpointStore(fresh, '')
   // Where retention's mark cannot be read, a journal without a gap shows that nothing was dropped.
   const droppable = marks.retention?.through ?? (lost.length === 0 ? 0 : Number.MAX_SAFE_INTEGER)
-  // What a checkpoint that is gone stood for may have been dropped; that it was there may be gone too.
+  // Entries that a lost checkpoint stood for may have been dropped, and the trace of that checkpoint may be gone too.
   const stoodFor = (scope: string, base: number): number => {
     const isKnown = base > 0 && marks.knowsCheckpoints
     return Math.min(droppable, isKnown ? (bad.get(scope) ?? 0) : Number.MAX_SAFE_INTEGER)

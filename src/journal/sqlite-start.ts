@@ -1,7 +1,8 @@
 /** Starts the journal's worker thread and waits until it has opened the file. */
-import { Worker } from 'node:worker_threads'
+import { existsSync } from 'node:fs'
+import { Worker, type WorkerOptions } from 'node:worker_threads'
 import type { Fault } from './faults.ts'
-import { JournalFailure } from './journal.ts'
+import { JournalFailure, JournalUnavailable } from './journal.ts'
 import { nodeSqlite } from './node-sqlite.ts'
 import type { WorkerStart } from './sqlite-worker.ts'
 import { fromWire, type Reply } from './wire.ts'
@@ -44,15 +45,32 @@ export const startWorker = async (
     compactEveryMs: atLeast('compactEveryMs', options.compactEveryMs ?? 60_000, 0),
   }
   nodeSqlite(path)
-  // The built package has .js beside .js.
-  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
-  const worker = new Worker(new URL(`./sqlite-worker.${extension}`, import.meta.url), {
+  const worker = makeWorker(path, {
     workerData: start,
     name: 'rightofway journal',
-    // node:sqlite still warns that it is experimental on Node 22; the host's own flags are not ours.
+    // On Node 22 node:sqlite still warns that it is experimental. The flags of the user's process are not ours.
     execArgv: ['--disable-warning=ExperimentalWarning'],
   })
   return { worker, last: await opened(worker, path) }
+}
+
+/** Ending of this file's address where the sources run by themselves. */
+const source = /sqlite-start\.ts$/
+
+/** Throws `JournalUnavailable` in a bundle that lacks the worker's file. */
+const makeWorker = (path: string, options: WorkerOptions): Worker => {
+  const { url } = import.meta
+  if (source.test(url)) return new Worker(new URL(url.replace(source, 'sqlite-worker.ts')), options)
+  // A bundle of CommonJS has no address of its own; one without the worker's file has none beside it.
+  const isThere = typeof url === 'string' && existsSync(new URL('./sqlite-worker.js', url))
+  if (!isThere)
+    throw new JournalUnavailable(
+      path,
+      'needs sqlite-worker.js beside the bundle, which is not there',
+      "make 'rightofway/sqlite-worker' an entry of that name in an ESM bundle, or keep 'rightofway' external",
+    )
+  // Bundlers find the file by this very expression.
+  return new Worker(new URL('./sqlite-worker.js', import.meta.url), options)
 }
 
 /**

@@ -125,7 +125,7 @@ class JournalThread {
     return new CompactionRun(nowMs - this.#keepMs(), dropsForgotten)
   }
 
-  /** Shorter than asked for while the file is larger than it may be: what is oldest goes. */
+  /** A shorter time than asked for while the file is larger than it may be: the oldest entries go. */
   #keepMs(): number {
     const { keepEntriesMs, keepBytes = Number.MAX_SAFE_INTEGER } = this.#start.writer
     const usedBytes = this.#writer.usedBytes()
@@ -185,7 +185,7 @@ class JournalThread {
     }
   }
 
-  /** Fail-stop: after the first write that fails, what the file holds is not known, so nothing more is written. */
+  /** Fail-stop: after the first failed write the file's content is not known, so nothing more is written. */
   #guarded<A>(operation: string, work: () => A): A | undefined {
     if (this.#failed) return undefined
     try {

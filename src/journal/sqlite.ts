@@ -8,6 +8,7 @@ import { checkpointParts } from './checkpoints.ts'
 import {
   type Checkpoint,
   type CheckpointQuery,
+  checkEntry,
   type Journal,
   type JournalEntry,
   JournalFailure,
@@ -106,8 +107,8 @@ class WorkerJournal implements SqliteJournal {
 
   readonly append = (entry: JournalEntry): number => {
     if (this.#failure !== undefined || this.#closed !== undefined) throw this.#ended('append')
+    checkEntry(entry)
     const { scope, at, record } = entry
-    if (!Number.isFinite(at)) throw new RangeError(`entry.at must be epoch ms, got ${at}`)
     const position = ++this.#last
     this.#pending.push({ position, scope, at, record })
     if (this.#underWay.length >= batchesUnderWay) return position

@@ -1,4 +1,4 @@
-/** What a person does with a journal that no host has open: bring it up to date, drop scopes, drop old entries. */
+/** The work of a person on a journal that no host has open: bring it up to date, drop scopes, drop old entries. */
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { JournalUnavailable, type KnownScope } from './journal.ts'
@@ -9,7 +9,7 @@ import { openSqliteJournal } from './sqlite.ts'
 export interface JournalMigration {
   readonly from: number
   readonly to: number
-  /** What each step is for, in order. */
+  /** The purpose of each step, in order. */
   readonly steps: ReadonlyArray<string>
 }
 

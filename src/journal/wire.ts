@@ -69,7 +69,7 @@ export const unpackEntries = ({ cells, scopes, text }: PackedEntries): Array<Sto
 /** One slice of a read. */
 export interface ReadSlice {
   readonly after: number
-  /** The first slice of a read: what retention left is counted once for each read from the start. */
+  /** The first slice of a read. Entries that retention left are counted once for each read from the start. */
   readonly first: boolean
   readonly scope?: string
   readonly untilAt?: number

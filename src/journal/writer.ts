@@ -158,9 +158,9 @@ export class JournalWriter {
     this.#transact(() => {
       this.#db
         .prepare(
-          'update retention set through = ?1, kept = (select count(*) from entries where position <= ?1)',
+          'update retention set through = ?, kept = (select count(*) from entries where position <= ?)',
         )
-        .run(through)
+        .run(through, through)
     })
   }
 
@@ -196,7 +196,7 @@ export class JournalWriter {
       checkpointed: number
     }>
     const left = Math.max(0, (answer?.log ?? 0) - (answer?.checkpointed ?? 0))
-    // A reader still needs what is left; the next move is tried when as much again has come.
+    // A reader still needs the rest. The next move is tried when as much again has come.
     this.#walPinned = left > 0 || answer?.busy === 1
     this.#walBytes = 0
   }
@@ -280,7 +280,7 @@ const pageBytes = 4_096
 const walLimitBytes = 16 * 1024 * 1024
 const rowOverheadBytes = 24
 
-/** Two names of one file have a WAL each: whoever writes under the other name is not seen, nor what it wrote. */
+/** Two names of one file have a WAL each: a writer under the other name, and its entries, would not be seen. */
 const refuseOtherNames = (path: string): void => {
   const found = statSync(path)
   if (found.isFile() && found.nlink > 1) {

@@ -5,6 +5,7 @@ export interface Account {
   readonly id: string
   readonly lane: 'primary' | 'auxiliary'
   readonly principal: string
+  readonly turnId: string | null
   /** Order of submission. */
   readonly order: number
   readonly standing: Standing
@@ -50,7 +51,7 @@ export class Accounts {
     return this.#ended.has(id)
   }
 
-  open(id: string, lane: Account['lane'], principal: string): void {
+  open({ id, lane, principal, turnId }: Pick<Account, 'id' | 'lane' | 'principal' | 'turnId'>): void {
     const blank = {
       standing: 'waiting',
       orphan: false,
@@ -59,7 +60,7 @@ export class Accounts {
       sent: false,
       withdrawn: false,
     } as const
-    this.#put({ id, lane, principal, order: this.#order++, ...blank, grants: 0, returns: 0 })
+    this.#put({ id, lane, principal, turnId, order: this.#order++, ...blank, grants: 0, returns: 0 })
   }
 
   change(account: Account, changes: Partial<Account>): Account {

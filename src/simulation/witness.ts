@@ -31,6 +31,8 @@ const hold = (holds: boolean, invariant: string, problem: () => string): void =>
 export class Witness {
   readonly #accounts = new Accounts()
   #policy: Policy
+  /** Turns that have had a permit. */
+  readonly #begun = new Set<string>()
   /** Grants that passed a closed gate, by reason. */
   readonly exceptions = new Map<string, number>()
 
@@ -60,10 +62,10 @@ export class Witness {
     const account = 'callId' in event ? accounts.live.get(event.callId) : undefined
     switch (event.type) {
       case 'call.submitted': {
-        const { id, lane, principal } = event.call
+        const { id } = event.call
         const known = accounts.live.get(id)
         if (known !== undefined) accounts.change(known, { orphan: false })
-        else if (!accounts.hasEnded(id)) accounts.open(id, lane, principal)
+        else if (!accounts.hasEnded(id)) accounts.open(event.call)
         return
       }
       case 'call.settled':
@@ -133,6 +135,7 @@ export class Witness {
     if (exception) this.exceptions.set(reason, (this.exceptions.get(reason) ?? 0) + 1)
     else if (account.lane === 'auxiliary') this.#holdAuxiliary(account, decision)
     else hold(state.startsWith('quietRamp'), 'I1', () => `primary ${callId} granted in ${state}`)
+    if (account.turnId !== null) this.#begun.add(account.turnId)
     const borrowed = reason === 'nested'
     const promoted = account.promoted || (exception && account.lane === 'auxiliary')
     this.#accounts.change(account, {
@@ -156,7 +159,13 @@ export class Witness {
     hold(past, 'I1', () => `${callId} granted (${reason}) past ${waitingPrimaries} waiting primaries`)
     const places = this.#policy.capacity - reserveOf(this.#policy)
     hold(auxiliaries < places, 'I2', () => `${auxiliaries} auxiliaries in flight, ${places} places`)
-    hold(this.#accounts.isFirst(account), 'I4', () => `${callId} went before another of its principal`)
+    const { turnId } = account
+    const favored = this.#policy.favor !== 'arrival' && turnId !== null && this.#begun.has(turnId)
+    hold(
+      favored || this.#accounts.isFirst(account),
+      'I4',
+      () => `${callId} went before another of its principal`,
+    )
   }
 
   /** Checks that the core's state and this account agree on a call. */

@@ -3,7 +3,6 @@ import { adaptivePolicy, parsePolicy, worstCaseWaitMs } from '../../machines/ind
 import type { Bound } from '../../src/simulation/arena/clairvoyant/clairvoyant.ts'
 import type { PolicyName } from '../../src/simulation/arena/contenders.ts'
 import type { Scenario } from '../../src/simulation/arena/scenario.ts'
-import { largestTokens } from '../../src/simulation/arena/size.ts'
 import { median, type Series } from './arena-runs.ts'
 
 const own: PolicyName = 'rightofway-adaptive'
@@ -66,7 +65,6 @@ export const deferral = ({ traffic }: Scenario, ours: Series | undefined): strin
   const promisedMs = worstCaseWaitMs(parsePolicy(adaptivePolicy), {
     principals: new Set(auxiliaries.map(({ principal }) => principal)).size,
     callsAhead: Math.max(...workers) - 1,
-    largestCallTokens: Math.max(...auxiliaries.map(({ inputTokens }) => largestTokens(inputTokens ?? 0))),
   })
   if (Number.isNaN(promisedMs)) return ''
   const longestMs = Math.max(...ours.map(({ auxiliaryMaxDeferralMs }) => auxiliaryMaxDeferralMs))

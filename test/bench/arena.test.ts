@@ -6,7 +6,7 @@ import { losesTo } from './arena-table.ts'
 
 const script = join(import.meta.dirname, 'arena.ts')
 const run = (...flags: ReadonlyArray<string>): string =>
-  execFileSync(process.execPath, ['--conditions=source', script, '--seeds', '2', ...flags], {
+  execFileSync(process.execPath, [script, '--seeds', '2', ...flags], {
     encoding: 'utf8',
   })
 

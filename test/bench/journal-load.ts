@@ -1,7 +1,8 @@
 /** Load on a real host over a real journal: calls in a closed loop, at any depth. */
 import { type Call, parsePolicy } from '../../machines/index.ts'
 import { Kernel } from '../../src/host/kernel.ts'
-import { type ScopeRunner, startScope } from '../../src/host/scope-runner.ts'
+import { startScope } from '../../src/host/scope-actor.ts'
+import type { ScopeRunner } from '../../src/host/scope-runner.ts'
 import { systemClock } from '../../src/index.ts'
 import type { StoredEntry } from '../../src/journal/journal.ts'
 import { openSqliteJournal } from '../../src/journal/sqlite.ts'

@@ -132,6 +132,31 @@ describe('a page that is too slow', () => {
   })
 })
 
+describe('a host that is restarted with another journal', () => {
+  it('has a page that forgets the last one, and shows what is there now', async () => {
+    const first = await openHost()
+    first.scope('pool', { capacity: 2 })
+    const before = await attachInspector(first, { pageFolder: built.folder })
+    const page = await browser.newPage()
+    await page.goto(`${before.url}#view=statechart`)
+    await page.getByText('event 1 of 1').waitFor()
+    const permit = await first.scope('pool').admit({ id: 'of-the-first', lane: 'primary' })
+    await page.getByText('of-the-first').first().waitFor()
+    const { port } = new URL(before.url)
+    await before.close()
+    permit.settle({ outcome: 'completed' })
+    await first.close()
+    const second = await openHost()
+    second.scope('pool', { capacity: 7 })
+    const after = await attachInspector(second, { pageFolder: built.folder, port: Number(port) })
+    await page.getByText('0 of 7').waitFor({ timeout: 20_000 })
+    expect(await page.content()).not.toContain('of-the-first')
+    await page.close()
+    await after.close()
+    await second.close()
+  }, 40_000)
+})
+
 describe('time travel', () => {
   it('pauses, and an earlier moment is the state that a replay gives', async () => {
     await onPage('view=statechart', async (page) => {
@@ -151,7 +176,10 @@ describe('time travel', () => {
         const shown = page.locator('.summary .state')
         await expect.poll(() => shown.textContent()).toBe(snapshot?.state)
         const waiting = await page.locator('[aria-label="Waiting calls"] .call-link').allTextContents()
-        expect(waiting).toEqual(snapshot?.waiting.map(({ call }) => call.id))
+        const [primaries, auxiliaries] = (['primary', 'auxiliary'] as const).map((lane) =>
+          snapshot?.waiting.filter(({ call }) => call.lane === lane).map(({ call }) => call.id),
+        )
+        expect(waiting).toEqual([...primaries!, ...auxiliaries!])
         const flying = await page.locator('[aria-label="Calls in flight"] .call-link').allTextContents()
         expect(flying).toEqual(snapshot?.inFlight.map(({ call }) => call.id))
         const decided = { at: snapshot?.at }
@@ -182,6 +210,32 @@ describe('time travel', () => {
       expect(page.url()).not.toContain('at=')
       await expect.poll(() => page.locator('.standing-now time').textContent()).not.toBe(before)
     })
+  })
+
+  it('moves the slider by whole events with the keys', async () => {
+    await onPage('view=statechart', async (page) => {
+      await page.locator('[data-active="true"]').first().waitFor()
+      await page.keyboard.press('Space')
+      const paused = await positionOf(page)
+      await page.getByRole('slider', { name: 'Moment' }).focus()
+      await page.keyboard.press('ArrowLeft')
+      const earlier = await positionOf(page)
+      expect(earlier).toBeLessThan(paused)
+      await page.keyboard.press('ArrowRight')
+      expect(await positionOf(page)).toBe(paused)
+      await page.keyboard.press('Home')
+      expect(await positionOf(page)).toBeLessThan(earlier)
+    })
+  })
+
+  it('has a link to the scope that was chosen for it, and says so of a scope that nobody knows', async () => {
+    const page = await browser.newPage()
+    await page.goto(attached.url)
+    await page.locator('.summary .state').waitFor()
+    expect(new URLSearchParams(new URL(page.url()).hash.slice(1)).get('scope')).not.toBeNull()
+    await page.goto(`${attached.url}#scope=nowhere&view=scopes`)
+    await page.getByText('This host knows no scope nowhere').waitFor()
+    await page.close()
   })
 
   it('has a link that leads to the same scope and moment', async () => {
@@ -245,6 +299,23 @@ describe('decisions', () => {
       await expect.poll(async () => (await cells(3)).every((id) => id.startsWith('turn-1'))).toBe(true)
       await page.locator('#filter-text').fill('nothing like this')
       await page.getByText('No decision passes this filter').waitFor()
+    })
+  })
+
+  it('take the cursor into their filter with "/", and a link carries the filter', async () => {
+    await onPage('view=scopes', async (page) => {
+      await page.locator('.scopes tbody tr').first().waitFor()
+      await page.keyboard.press('/')
+      const filter = page.locator('#filter-text')
+      await expect.poll(() => page.evaluate('document.activeElement?.id')).toBe('filter-text')
+      await page.keyboard.type('turn-1')
+      expect(await filter.inputValue()).toBe('turn-1')
+      expect(new URL(page.url()).hash).toMatch(/view=decisions.*text=turn-1/)
+    })
+    await onPage('view=decisions&text=turn-1&lane=primary', async (page) => {
+      await page.locator('.log-body .log-row').first().waitFor()
+      expect(await page.locator('#filter-text').inputValue()).toBe('turn-1')
+      expect(await page.locator('#filter-lane').inputValue()).toBe('primary')
     })
   })
 

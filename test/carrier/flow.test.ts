@@ -236,7 +236,7 @@ describe('a call', () => {
 
 describe('the permits around a dispatch', () => {
   const inside = (outer: Parameters<typeof insidePermit>[0], scope: string, callId: string) =>
-    insidePermit(outer, { scope, callId, priorityClass: 'orchestration' })
+    insidePermit(outer, { scope, callId, priorityClass: 'orchestration' }, { isOver: false })
   const outermost = inside(noAmbient, 'provider', 'one')
   const between = inside(outermost, 'tools', 'two')
 

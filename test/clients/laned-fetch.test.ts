@@ -172,7 +172,7 @@ describe('a refusal of the provider', () => {
     const headers = { 'x-emulator-input-tokens': '59990' }
     await anthropic.messages.create(message, { headers })
     const second = await withCall({ lane: 'auxiliary' }, () =>
-      anthropic.messages.create(message, { headers: { 'x-emulator-input-tokens': '100' } }),
+      anthropic.messages.create(message, { headers: { 'x-emulator-input-tokens': '500' } }),
     )
     expect(second.type).toBe('message')
     expect(emulator.provider.totals().refused).toBeGreaterThan(0)

@@ -7,7 +7,8 @@ import { describe, expect, it } from 'vitest'
 import { InvalidInput } from '../../machines/index.ts'
 import { overloadEvent } from '../../src/gateway/answers/error-event.ts'
 import { EventBoundary } from '../../src/gateway/answers/wire.ts'
-import { parseConfig, policyFinder } from '../../src/gateway/config/config.ts'
+import { parseConfig } from '../../src/gateway/config/config.ts'
+import { PolicyBook } from '../../src/gateway/config/policies.ts'
 import { makeRouter } from '../../src/gateway/config/upstreams.ts'
 import { climbs, type Target, targetOf } from '../../src/gateway/entrance/target.ts'
 import { makeBytesEstimator } from '../../src/gateway/identity/estimator.ts'
@@ -165,20 +166,24 @@ describe('the configuration', () => {
   })
 
   it('finds the policy whose pattern says most', () => {
-    const find = policyFinder({
-      '*': { capacity: 1 },
-      'anthropic/*': { capacity: 2 },
-      'anthropic/*/claude-opus*': { capacity: 3 },
-      'anthropic/ab12/*': { capacity: 4 },
-      exact: { capacity: 5 },
-    })
-    expect(find('openai/ff/gpt')?.capacity).toBe(1)
-    expect(find('anthropic/ff/claude-haiku')?.capacity).toBe(2)
-    expect(find('anthropic/ab12/claude-opus-9')?.capacity).toBe(3)
-    expect(find('anthropic/ab12/claude-haiku')?.capacity).toBe(4)
-    expect(find('exact')?.capacity).toBe(5)
-    expect(policyFinder({ 'a*a': {} })('a')).toBeUndefined()
-    expect(policyFinder({})('x')).toBeUndefined()
+    const book = new PolicyBook(
+      {
+        '*': { capacity: 41 },
+        'anthropic/*': { capacity: 42 },
+        'anthropic/*/claude-opus*': { capacity: 43 },
+        'anthropic/ab12/*': { capacity: 44 },
+        exact: { capacity: 45 },
+      },
+      [],
+    )
+    const capacityOf = (scope: string) => book.of(scope)?.capacity
+    expect(capacityOf('openai/ff/gpt')).toBe(41)
+    expect(capacityOf('anthropic/ff/claude-haiku')).toBe(42)
+    expect(capacityOf('anthropic/ab12/claude-opus-9')).toBe(43)
+    expect(capacityOf('anthropic/ab12/claude-haiku')).toBe(44)
+    expect(capacityOf('exact')).toBe(45)
+    expect(new PolicyBook({ 'a*a': {} }, []).of('a')).toBeUndefined()
+    expect(new PolicyBook({}, []).of('x')).toBeUndefined()
   })
 })
 

@@ -8,9 +8,7 @@ import { journalStatus } from '../../src/index.ts'
 import { folder, run } from '../cli/program.ts'
 
 const startPool = async (journal: string) => {
-  const child = fork(fileURLToPath(new URL('pool-process.ts', import.meta.url)), [journal], {
-    execArgv: ['--conditions=source'],
-  })
+  const child = fork(fileURLToPath(new URL('pool-process.ts', import.meta.url)), [journal], {})
   onTestFinished(() => void child.kill('SIGKILL'))
   await once(child, 'message')
   return child

@@ -2,15 +2,25 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { History } from '../../inspector/history.ts'
 import { foldActors, noActors } from '../../inspector/page/src/model/actors.ts'
 import { CallBook, spanAt, spentMs } from '../../inspector/page/src/model/calls.ts'
-import { FilteredLog, noFilter } from '../../inspector/page/src/model/log.ts'
+import { FilteredLog } from '../../inspector/page/src/model/log.ts'
+import { noFilter } from '../../inspector/page/src/model/log-filter.ts'
 import { formatPlace, home, parsePlace } from '../../inspector/page/src/model/place.ts'
 import { Track } from '../../inspector/page/src/model/track.ts'
+import { worstFirst } from '../../inspector/page/src/model/waiting.ts'
 import type { EntryFrame } from '../../inspector/protocol.ts'
 import { encodeScope } from '../../machines/snapshot/codec.ts'
 import { kernelOf } from '../../src/host/internal.ts'
 import { scopeFacts } from '../../src/host/scope-facts.ts'
+import { ManualClock, openHost } from '../../src/index.ts'
 import { entriesOf, openStory, type Story, scope, startMs, tellStory } from './story.ts'
 
+const pause = {
+  kind: 'overloaded',
+  scope: 'provider',
+  retryAfterMs: 60_000,
+  retryable: true,
+  facts: {},
+} as const
 const nothing = { base: { scope, position: 0, at: 0, snapshot: null }, earlier: 0, later: 0 }
 let story: Story
 let entries: ReadonlyArray<EntryFrame>
@@ -213,14 +223,39 @@ describe('the log', () => {
 describe('a link', () => {
   it.each([
     [home],
-    [{ view: 'lanes', scope: 'a/b/c d&e', position: 42, call: 'x#1' }],
-    [{ view: 'decisions', scope: null, position: 0, call: null }],
+    [{ view: 'lanes', scope: 'a/b/c d&e', position: 42, call: 'x#1', filter: noFilter }],
+    [{ view: 'decisions', scope: null, position: 0, call: null, filter: noFilter }],
   ] as const)('holds %j', (place) => {
     expect(parsePlace(formatPlace(place))).toEqual(place)
   })
 
+  it('carries the filter of decisions', () => {
+    const filter = { ...noFilter, lane: 'primary', verdict: 'defer', text: 'a & b=c' } as const
+    expect(parsePlace(formatPlace({ ...home, filter }))).toEqual({ ...home, filter })
+    expect(parsePlace('#lane=nobody&verdict=perhaps')).toEqual(home)
+  })
+
   it.each([['#'], ['#view=nowhere&at=-3'], ['#at=soon&scope='], ['']])('survives %j', (hash) => {
     expect(parsePlace(hash)).toEqual(home)
+  })
+})
+
+describe('waiting calls', () => {
+  it('begin with the primary that has waited longest, behind however many auxiliaries it came', async () => {
+    const host = await openHost({ clock: new ManualClock(startMs) })
+    const lanes = host.scope('flooded', { capacity: 2 })
+    const runner = kernelOf(host).runners.get('flooded')!
+    runner.tell({ type: 'provider.evidence', evidence: pause })
+    const asked = Array.from({ length: 70 }, (_, index) =>
+      lanes.admit({ id: `a${index}`, lane: 'auxiliary' }),
+    )
+    asked.push(lanes.admit({ id: 'p', lane: 'primary' }))
+    const order = worstFirst(runner.context).map(({ call }) => call.id)
+    expect(order.slice(0, 3)).toEqual(['p', 'a0', 'a1'])
+    expect(order).toHaveLength(71)
+    const refused = Promise.allSettled(asked)
+    await host.close()
+    await refused
   })
 })
 

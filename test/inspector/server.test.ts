@@ -306,7 +306,7 @@ describe('the feed', () => {
     const told = () => frames.flatMap((frame) => (frame.kind === 'entries' ? frame.entries : []))
     while (!told().some(({ event }) => event.type === 'call.settled' && event.callId === 'ingest-4-2'))
       await settle()
-    expect(frames[0]).toEqual({ kind: 'hello', live: true, actions: true })
+    expect(frames[0]).toEqual({ kind: 'hello', live: true, actions: true, host: expect.any(String) })
     const after = told()[0]!.position - 1
     const written = await askJson<EntriesAnswer>(open, `/api/entries?after=${after}&limit=10000`)
     expect(told()).toEqual(written.entries.slice(0, told().length))
@@ -356,7 +356,14 @@ describe('actions', () => {
 
   it('release a wait, promote a call and change a policy', async () => {
     expect((await act(open, 'release-wait', { scope })).status).toBe(200)
-    expect((await act(open, 'promote', { scope, callId: 'nobody' })).status).toBe(200)
+    const runner = kernelOf(story.host).runners.get(scope)!
+    runner.tell({ type: 'foreground.changed', active: true })
+    const held = story.host.scope(scope).admit({ id: 'held', lane: 'auxiliary', inputTokens: 10 })
+    expect((await act(open, 'promote', { scope, callId: 'held' })).status).toBe(200)
+    const permit = await held
+    expect((await act(open, 'promote', { scope, callId: 'held' })).status).toBe(404)
+    permit.settle({ outcome: 'completed' })
+    runner.tell({ type: 'foreground.changed', active: false })
     expect((await act(open, 'policy', { scope, policy: { capacity: 9 } })).status).toBe(200)
     const { context } = kernelOf(story.host).runners.get(scope)!
     expect(context.policy).toMatchObject({ capacity: 9, quietWindowMs: 500 })
@@ -369,6 +376,9 @@ describe('actions', () => {
     expect((await act(open, 'policy', { scope })).status).toBe(400)
     expect((await act(open, 'release-wait', { scope: 'nowhere' })).status).toBe(404)
     expect((await act(open, 'explode', { scope })).status).toBe(404)
+    const nobody = await act(open, 'promote', { scope, callId: 'nobody' })
+    expect(nobody).toMatchObject({ status: 404 })
+    expect(nobody.text).toContain('no auxiliary with the id nobody waits')
     expect((await act(open, 'policy', { scope, policy: { note: 'x'.repeat(70_000) } })).status).toBe(400)
   })
 })

@@ -47,7 +47,7 @@ it('drops the oldest for a viewer that is slower than the ring, counts them, and
         return isOpen
       },
     },
-    [{ kind: 'hello', live: true, actions: false }],
+    [{ kind: 'hello', live: true, actions: false, host: 'one' }],
   )
   for (let position = 1; position <= 1_000; position += 1) viewers.entry(entry(position))
   await sleep(10)
@@ -64,7 +64,7 @@ it('drops the oldest for a viewer that is slower than the ring, counts them, and
 it('keeps a slow viewer from the others: they lose nothing', async () => {
   const viewers = viewersWith(50)
   const quick: string[] = []
-  viewers.join({ write: () => false }, [{ kind: 'hello', live: true, actions: false }])
+  viewers.join({ write: () => false }, [{ kind: 'hello', live: true, actions: false, host: 'one' }])
   viewers.join({ write: (text) => quick.push(text) > 0 }, [])
   for (let round = 0; round < 10; round += 1) {
     for (let one = 1; one <= 40; one += 1) viewers.entry(entry(round * 40 + one))

@@ -59,11 +59,31 @@ describe.each(kinds)('%s journal', (_, openKind) => {
 
   it('keeps any text as it is', async () => {
     const journal = await open()
-    const records = ['', '"\u0000"', 'größe 🚦 \u2028', '\\u0000', '{"a":"\n"}', '🚦'.repeat(10_000)]
+    const records = [
+      '',
+      '"\\u0000"',
+      '\u0001',
+      'größe 🚦 \u2028',
+      '\\u0000',
+      '{"a":"\n"}',
+      '🚦'.repeat(10_000),
+    ]
     for (const record of records) journal.append({ scope: 'ключ/🚦', at: 0.5, record })
     expect((await readAll(journal)).map(({ record }) => record)).toEqual(records)
     expect((await readAll(journal))[0]).toEqual({ position: 1, scope: 'ключ/🚦', at: 0.5, record: '' })
   })
+
+  it.each(['scope', 'record'])(
+    'refuses a %s with a NUL character, which not every SQLite reads back',
+    async (field) => {
+      const journal = await open()
+      expect(() => journal.append({ ...entry(1), [field]: 'a\0b' })).toThrow(
+        `entry.${field} must hold no NUL character`,
+      )
+      expect(journal.append(entry(1))).toBe(1)
+      expect(await readAll(journal)).toHaveLength(1)
+    },
+  )
 
   it('answers the newest checkpoint of each scope, of any size', async () => {
     const journal = await open()

@@ -17,8 +17,7 @@ enableCompileCache()
 
 /** The tests that pin the core. Those that walk graphs or open hosts are too slow to run for each mutant. */
 export default defineConfig({
-  resolve: { conditions: ['source'] },
-  ssr: { resolve: { conditions: ['source'] } },
+  resolve: { tsconfigPaths: true },
   test: {
     include: [
       'test/machines/**/*.test.ts',

@@ -93,7 +93,6 @@ describe('I5', () => {
           const boundMs = worstCaseWaitMs(policy, {
             principals,
             callsAhead: callsEach - 1,
-            largestCallTokens: Math.max(60_000, largestCallTokens),
           })
           // Primaries follow one another without a gap; every running call is answered after a second.
           while (drive.context.counts.auxiliaryWaiting > 0) {

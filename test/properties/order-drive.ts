@@ -21,12 +21,20 @@ export const edgePolicy: fc.Arbitrary<PolicyInput> = fc
     drainIntervalMs: fc.constantFrom(0, 1, 1_000),
     maxDeferralMs: fc.constantFrom(100, 5_000),
     maxRankDeferralMs: fc.constantFrom(null, 100, 20_000),
+    favor: fc.constantFrom('begunInPrincipal' as const, 'begun' as const, 'arrival' as const),
+    primaryPendingTimeoutMs: fc.constantFrom(30_000, 1_800_000),
     lingerMs: fc.constantFrom(0, 5_000),
     maxAttempts: fc.constantFrom(1, 3),
     principalQuota: fc.constantFrom(null, null, 1, 2),
     quotas: fc.constantFrom({}, { a: 1 }, { a: 1, b: 2 }),
     qos: fc.constantFrom(null, null, null, {}),
-    limits: fc.constantFrom({}, {}, { inputTokensPerMinute: 200_000 }, { requestsPerMinute: 5 }),
+    limits: fc.constantFrom(
+      {},
+      { inputTokensPerMinute: 200_000 },
+      { requestsPerMinute: 5 },
+      { requestsPerMinute: 5, inputTokensPerMinute: 250_000 },
+    ),
+    charges: fc.constantFrom({}, {}, { at: 'completion' as const }, { failures: true }),
   })
   .map(({ reserve, ...policy }) => ({
     ...policy,
@@ -51,7 +59,7 @@ type OrderMove = Move | { readonly do: 'policy'; readonly policy: PolicyInput } 
 /** Drives one scope through its story under the judge's eyes; answers how many waits were judged. */
 export const driveInOrder = (policy: PolicyInput, moves: ReadonlyArray<OrderMove>): number => {
   const drive = new Drive(policy)
-  const judge = new OrderJudge(parsePolicy(policy))
+  const judge = new OrderJudge(parsePolicy(policy), drive.at)
   drive.watch((event, decisions, after) => judge.observe(event, decisions, after))
   for (const move of moves) {
     if (move.do === 'policy')

@@ -12,6 +12,7 @@ import {
   waitReason,
   wakeAt,
 } from '../../machines/index.ts'
+import { BudgetModel } from './budget-model.ts'
 
 export class Unjust extends Error {}
 
@@ -42,17 +43,21 @@ const keptPlaces = ({ capacity, reserve, reserveFraction }: Policy): number => {
 export class OrderJudge {
   readonly #seats = new Map<string, Seat>()
   readonly #calls = new Map<string, { lane: 'primary' | 'auxiliary'; principal: string }>()
+  readonly #budget: BudgetModel
   #policy: Policy
   #primaryGrantedAt = Number.NEGATIVE_INFINITY
   #foreground = false
   #learned = false
   judged = 0
 
-  constructor(policy: Policy) {
+  constructor(policy: Policy, atMs: number) {
     this.#policy = policy
+    this.#budget = new BudgetModel(policy, atMs)
   }
 
   observe(event: ScopeEvent, decisions: ReadonlyArray<Decision>, after: ScopeContext): void {
+    this.#budget.observe(event)
+    for (const decision of decisions) this.#budget.decided(decision)
     if (event.type === 'policy.changed') this.#policy = event.policy
     if (event.type === 'foreground.changed') this.#foreground = event.active
     if (event.type === 'call.submitted') this.#calls.set(event.call.id, event.call)
@@ -134,7 +139,7 @@ export class OrderJudge {
       'auxiliaries-in-flight': () => this.#policy.inFlight !== 'tolerate' && auxiliaries > 0,
       'turn-held': () => HashMap.size(after.turns) > 0,
       'provider-wait': () => untilMs !== null,
-      budget: () => untilMs !== null && Object.values(this.#policy.limits).some((limit) => limit !== null),
+      budget: () => this.#budgetHolds(waiting, untilMs, after),
       'quiet-window': () => untilMs !== null,
       // The provider has refused for tokens, and a time is named at which it is asked again.
       forecast: () => untilMs !== null && after.belief.refusal !== null,
@@ -159,6 +164,14 @@ export class OrderJudge {
         () => `${told()}, and nothing holds those before it: ${holders.join(', ')}`,
       )
     }
+  }
+
+  /** Tokens or requests are missing, and at the time that is told they are there: a millisecond of rounding apart. */
+  #budgetHolds({ call }: Waiting, untilMs: number | null, { at }: ScopeContext): boolean {
+    const fitsMs = this.#budget.fitsAtMs(call, at)
+    if (untilMs === null || fitsMs <= at) return false
+    // A primary may have to wait for more than its budget.
+    return call.lane === 'primary' ? untilMs >= fitsMs - 1 : Math.abs(untilMs - fitsMs) <= 1
   }
 
   #quotaOf(principal: string): number {

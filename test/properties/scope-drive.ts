@@ -22,6 +22,8 @@ export type Move =
   | {
       readonly do: 'submit'
       readonly call: Partial<Call>
+      /** Default null. */
+      readonly turnId?: string | null
       readonly deadlineMs: number | null
       readonly nestIn: number | null
       readonly needs: number | null
@@ -79,6 +81,7 @@ const submit = fc.record({
       }),
     },
   ),
+  turnId: fc.option(fc.constantFrom('t0', 't1', 't2', 't3', 't4'), { freq: 2 }),
   deadlineMs: fc.option(fc.integer({ min: 1, max: 300_000 }), { freq: 8 }),
   nestIn: fc.option(pick, { freq: 10 }),
   needs: fc.option(pick, { freq: 10 }),
@@ -167,6 +170,7 @@ export const anyPolicy: fc.Arbitrary<PolicyInput> = fc.record(
     drainIntervalMs: fc.constantFrom(0, 1_000, 20_000),
     maxDeferralMs: fc.constantFrom(100, 10_000, 120_000),
     maxAttempts: fc.integer({ min: 1, max: 4 }),
+    favor: fc.constantFrom('begunInPrincipal' as const, 'begun' as const, 'arrival' as const),
     squeezeMs: fc.constantFrom(0, 30_000),
     lingerMs: fc.constantFrom(0, 5_000),
     settledRetention: fc.constantFrom(3, 4_096),
@@ -350,7 +354,7 @@ export class Drive {
   ): void {
     const call: Call = {
       id: `c${this.#ids++}`,
-      turnId: null,
+      turnId: move.turnId ?? null,
       lane: 'auxiliary',
       priorityClass: 'background_ingestion',
       principal: 'a',

@@ -73,10 +73,10 @@ it('shows a change that alters decisions as a diff of decisions', async () => {
       - defer merge-4: budget (in idle)
       + defer merge-4: reserve-kept (in idle)
     entry 11 of anthropic/k1/m, 22:13:24.000, call.settled turn-1 (completed)
-      - release merge-4: open (in auxiliaryDraining)
       - release compress-1: open (in auxiliaryDraining)
-      + release merge-4: drain (in auxiliaryDraining)
-      + release compress-1: drain (in auxiliaryDraining)"
+      - release merge-4: open (in auxiliaryDraining)
+      + release compress-1: drain (in auxiliaryDraining)
+      + release merge-4: drain (in auxiliaryDraining)"
   `)
 })
 

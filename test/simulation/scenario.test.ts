@@ -220,7 +220,7 @@ describe('sizes', () => {
   })
 })
 
-test('the published JSON Schema is that of the code (else: node --conditions=source test/simulation/write-schema.ts)', () => {
+test('the published JSON Schema is that of the code (else: node test/simulation/write-schema.ts)', () => {
   const path = new URL('../../src/simulation/scenarios/scenario.schema.json', import.meta.url)
   expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual(JSON.parse(scenarioJsonSchema()))
 })

@@ -1,4 +1,4 @@
-/** Writes the published JSON Schema anew: `node --conditions=source test/simulation/write-schema.ts`. */
+/** Writes the published JSON Schema anew: `node test/simulation/write-schema.ts`. */
 import { writeFileSync } from 'node:fs'
 import { scenarioJsonSchema } from '../../src/simulation/arena/json-schema.ts'
 

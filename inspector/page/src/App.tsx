@@ -41,6 +41,11 @@ const Shell = () => {
             {inspection.problem}
           </p>
         )}
+        {inspection.isUnknownScope && (
+          <p className="problem" role="alert">
+            This host knows no scope <bdi>{inspection.place.scope}</bdi>. The link may be of another journal.
+          </p>
+        )}
         <Suspense fallback={<p className="empty">Loading…</p>}>
           <Page />
         </Suspense>

@@ -1,10 +1,10 @@
 import type { Evidence, Usage } from '../../../machines/index.ts'
 import type { Usage as ReadUsage } from '../../evidence/index.ts'
 
-/** What the body of a success has told so far. */
+/** The facts that the body of a success has told so far. */
 export interface BodyReading {
   readonly usage: Usage | null
-  /** What an error inside it says; null while there is none. */
+  /** The evidence of an error inside it; null while there is none. */
   readonly evidence: Evidence | null
   /** It began on a wire whose end is known, and ended without it. Meant only once the body is over. */
   readonly truncated: boolean
@@ -26,7 +26,7 @@ export interface BodyReader {
   readonly unread: boolean
 }
 
-/** What the core reads of a usage; cache reads are told where there were any. */
+/** The part of a usage that the core reads; cache reads only where there were any. */
 export const coreUsage = (usage: ReadUsage | null): Usage | null => {
   if (usage === null) return null
   const { inputTokens, allInputTokens, outputTokens, cacheReadTokens } = usage

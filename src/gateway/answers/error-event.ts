@@ -49,7 +49,7 @@ export const problemEvent = (wire: Wire, path: string, problem: Problem): string
   return errorEvent(wire, path, error)
 }
 
-/** What a provider's refusal states, for a client that already has the head of an event stream. */
+/** A provider's refusal in words, for a client that already has the head of an event stream. */
 export interface StatedRefusal {
   readonly status: number
   /** As it was sent, decoded. */

@@ -7,7 +7,7 @@ import { JsonEnd } from './json-end.ts'
 
 /** Up to this length an answer is parsed whole, bytes. */
 const wholeBytes = 1024 * 1024
-/** Of a longer one, what is kept of its start and of its end, bytes: that is where usage stands. */
+/** Bytes that are kept of the start and of the end of a longer text: usage stands there. */
 const edgeBytes = 65_536
 
 export const makeJsonReader = (provider: string, head: AnswerHead, receivedAtMs: number): BodyReader => {

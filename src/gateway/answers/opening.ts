@@ -11,7 +11,7 @@ const mostHeldBytes = 65_536
 /** `pass`: it is an answer. `hold`: nobody can say yet. */
 export type Opening = 'pass' | 'hold'
 
-/** What of an answer has come and is held. */
+/** The part of an answer that has come and is held. */
 export interface HeldStart {
   readonly bytes: number
   /** Its first chunk. */
@@ -25,7 +25,7 @@ const openBrace = 0x7b
 const openBracket = 0x5b
 const colon = 0x3a
 
-/** What to do with an answer of which `start` has come so far. */
+/** Decides about an answer of which `start` has come so far. */
 export const openingOf = (
   kind: BodyKind,
   reader: BodyReader,
@@ -41,7 +41,7 @@ export const openingOf = (
       if (isEncoded || byte === openBrace) return 'hold'
       return byte === openBracket && !hasElement(start.whole()) ? 'hold' : 'pass'
     default:
-      // What is encoded is read a moment later than it comes; a stream must not wait for that.
+      // An encoded answer is read a moment after it comes; a stream must not wait for that.
       return isEncoded || reader.begun ? 'pass' : 'hold'
   }
 }

@@ -1,4 +1,4 @@
-/** The reader of a successful answer, by what its head says that it is. */
+/** Chooses the reader of a successful answer by the answer's head. */
 import { makeStreamReader } from '../../evidence/index.ts'
 import type { AnswerHead } from '../passage/transport.ts'
 import { type BodyReader, coreUsage, nothingRead } from './body-reading.ts'

@@ -49,7 +49,7 @@ export class LimitReader {
     this.#readAtMs.delete(scope)
   }
 
-  /** Empty when the head shows none, or was not worth reading. What refuses is always read. */
+  /** Empty when the head shows none, or was not worth reading. A refusal's head is always read. */
   read(scope: string, provider: string, head: AnswerHead, receivedAtMs: number): ReadonlyArray<LimitReading> {
     const last = this.#readAtMs.get(scope) ?? Number.NEGATIVE_INFINITY
     if (head.status < 300 && receivedAtMs < last + readEveryMs) return []

@@ -35,7 +35,7 @@ class WatchedScope {
     this.#longestMs = longestStated(runner.context)
     this.#policy = runner.context.policy
     // A scope that stops tells its waiters itself.
-    this.#subscription = runner.actor.subscribe({ next: () => this.#compare(), error: () => {} })
+    this.#subscription = runner.record.actor.subscribe({ next: () => this.#compare(), error: () => {} })
   }
 
   add(call: PatientCall): void {

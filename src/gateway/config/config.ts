@@ -227,32 +227,3 @@ const rulesOf = (given: unknown): ReadonlyArray<RuleSpec> => {
     ])
   }
 }
-
-/** The policy of a scope: of the patterns that fit its name, the one with the most letters; the later of two. */
-export const policyFinder = (
-  policies: Readonly<Record<string, PolicyInput>>,
-): ((scope: string) => PolicyInput | undefined) => {
-  const letters = (pattern: string): number => pattern.replaceAll('*', '').length
-  const matchers = Object.entries(policies)
-    .map(([pattern, policy]) => ({ policy, letters: letters(pattern), matches: matcherOf(pattern) }))
-    .reverse()
-    .sort((one, other) => other.letters - one.letters)
-  return (scope) => matchers.find(({ matches }) => matches(scope))?.policy
-}
-
-/** `*` stands for anything, slashes too. Walks the literal parts in order: no pattern can make it slow. */
-const matcherOf = (pattern: string): ((scope: string) => boolean) => {
-  const [first = '', ...rest] = pattern.split('*')
-  const last = rest.pop()
-  if (last === undefined) return (scope) => scope === pattern
-  return (scope) => {
-    if (!scope.startsWith(first)) return false
-    let at = first.length
-    for (const part of rest) {
-      const found = scope.indexOf(part, at)
-      if (found < 0) return false
-      at = found + part.length
-    }
-    return scope.length >= at + last.length && scope.endsWith(last)
-  }
-}

@@ -1,7 +1,7 @@
 /** What a request asks for, as a call that can be admitted. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type Call, priorityRanks } from '../../../machines/index.ts'
+import { priorityRanks } from '../../../machines/index.ts'
 import { noAmbient } from '../../carrier/ambient.ts'
 import type { LaneHost } from '../../host/host.ts'
 import { kernelOf } from '../../host/internal.ts'
@@ -18,7 +18,7 @@ import type { ScopeFinder } from '../identity/scopes.ts'
 import type { HeldBody } from '../passage/body.ts'
 import { requestFields } from '../passage/forward-headers.ts'
 import type { FieldProblem } from '../problem/field-problem.ts'
-import { type CallHeaders, readCallHeaders } from './call-headers.ts'
+import { isProblems, readCallHeaders, requestOfHeaders, unknownPriorityWarning } from './call-headers.ts'
 import { within } from './rights.ts'
 import type { Token } from './tokens.ts'
 
@@ -36,11 +36,6 @@ export interface Arrival {
   /** Whose request it is; null where nobody needs a token. */
   readonly holder: Token | null
 }
-
-export const isProblems = <A>(value: A | ReadonlyArray<FieldProblem>): value is ReadonlyArray<FieldProblem> =>
-  Array.isArray(value)
-
-const unknownPriority = 'x-resource-priority names no known class; the call counts as untagged'
 
 /** What of an arrival says what it asks for. */
 export interface AskingRequest extends Pick<Arrival, 'route' | 'holder'> {
@@ -68,12 +63,14 @@ export const askedCall = (
   const runner = scopes.find(upstream, keyOf(request.headers, query ?? ''), model)
   if (runner === 'too-many' || isProblems(runner)) return runner
   const estimatedTokens = estimator.estimate(plain, model, runner.name)
-  const call = callFrom(
-    said,
-    runner.name,
-    { estimatedTokens, maxOutputTokens: maxOutputIn(plain) },
-    kernelOf(host).clock.now(),
-  )
+  const maxOutputTokens = maxOutputIn(plain)
+  const { clock } = kernelOf(host)
+  const asks = {
+    inputTokens: estimatedTokens,
+    ...(maxOutputTokens === null ? {} : { maxOutputTokens }),
+    ...requestOfHeaders(said, clock.now()),
+  }
+  const call = callOf(asks, runner.name, noAmbient)
   const body = held.buffer
   // Told only where it is honoured, only what the client said, and only in a body that can be changed.
   const isRanked =
@@ -106,35 +103,6 @@ export const askedCall = (
     sdkRetries: said.sdkRetries,
     asksForEvents: asksForEvents({ wire: upstream.wire, path: route.path, query }, plain),
     hidesUsage: asking !== sent,
-    warning: said.unknownPriority ? unknownPriority : null,
+    warning: said.unknownPriority ? unknownPriorityWarning : null,
   }
-}
-
-/** What the body says of the call's size. */
-interface Size {
-  readonly estimatedTokens: number
-  readonly maxOutputTokens: number | null
-}
-
-const callFrom = (
-  said: CallHeaders,
-  scope: string,
-  { estimatedTokens, maxOutputTokens }: Size,
-  nowMs: number,
-): Call => {
-  const { id, priorityClass, principal, lane, turnId, inputTokens, deadlineMs } = said
-  return callOf(
-    {
-      inputTokens: inputTokens ?? estimatedTokens,
-      ...(maxOutputTokens === null ? {} : { maxOutputTokens }),
-      ...(id === null ? {} : { id }),
-      ...(priorityClass === null ? {} : { priorityClass }),
-      ...(principal === null ? {} : { principal }),
-      ...(lane === null ? {} : { lane }),
-      ...(turnId === null ? {} : { turnId }),
-      ...(deadlineMs === null ? {} : { deadlineAt: nowMs + deadlineMs }),
-    },
-    scope,
-    noAmbient,
-  )
 }

@@ -2,6 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Lane, lanes, maxTokens, type PriorityClass } from '../../../machines/index.ts'
 import { parsePriority, priorityHeader } from '../../carrier/priority.ts'
+import type { CallRequest } from '../../host/request.ts'
 import { ownPrefix } from '../passage/forward-headers.ts'
 import { echo, type FieldProblem } from '../problem/field-problem.ts'
 
@@ -22,6 +23,10 @@ export interface CallHeaders {
   /** How often the client's SDK has already sent this request by itself. */
   readonly sdkRetries: number
 }
+
+/** Tells field problems from the value that was read without any. */
+export const isProblems = <A>(value: A | ReadonlyArray<FieldProblem>): value is ReadonlyArray<FieldProblem> =>
+  Array.isArray(value)
 
 /** Longest id: the gateway may have to add the number of a client's retry to it. */
 const maxIdLength = 240
@@ -109,3 +114,19 @@ export const readCallHeaders = (headers: IncomingHttpHeaders): CallHeaders | Rea
   }
   return reader.problems.length > 0 ? reader.problems : read
 }
+
+/** What the headers say, as a call that is asked for at `nowMs`. What they leave out is left out. */
+export const requestOfHeaders = (
+  { id, priorityClass, principal, lane, turnId, inputTokens, deadlineMs }: CallHeaders,
+  nowMs: number,
+): CallRequest => ({
+  ...(id === null ? {} : { id }),
+  ...(priorityClass === null ? {} : { priorityClass }),
+  ...(principal === null ? {} : { principal }),
+  ...(lane === null ? {} : { lane }),
+  ...(turnId === null ? {} : { turnId }),
+  ...(inputTokens === null ? {} : { inputTokens }),
+  ...(deadlineMs === null ? {} : { deadlineAt: nowMs + deadlineMs }),
+})
+
+export const unknownPriorityWarning = 'x-resource-priority names no known class; the call counts as untagged'

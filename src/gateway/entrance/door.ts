@@ -1,6 +1,7 @@
 /** Where a request goes: to its own route, past admission, or through it. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Policy } from '../../../machines/index.ts'
 import type { LaneHost } from '../../host/host.ts'
 import { kernelOf } from '../../host/internal.ts'
 import { LimitReader } from '../answers/reading.ts'
@@ -11,6 +12,7 @@ import { WaitAnswers } from '../calls/patience.ts'
 import { StatedWaits } from '../calls/stated-waits.ts'
 import type { KeepAlive } from '../config/config.ts'
 import type { Counters } from '../config/counters.ts'
+import type { ShownPolicy } from '../config/policies.ts'
 import type { Router, Upstream } from '../config/upstreams.ts'
 import type { EstimateReading, TokenEstimator } from '../identity/estimator.ts'
 import { modelOf, textMember } from '../identity/model-of.ts'
@@ -37,7 +39,8 @@ import {
   unknownScope,
 } from '../problem/request-problems.ts'
 import { SocketDoor } from '../sockets/socket-door.ts'
-import { type Arrival, askedCall, isProblems } from './asking.ts'
+import { type Arrival, askedCall } from './asking.ts'
+import { isProblems } from './call-headers.ts'
 import { type Doorkeeper, isToken } from './doorkeeper.ts'
 import type { EntranceGuard } from './guarded.ts'
 import { isOperator, releaseScope } from './operator.ts'
@@ -49,6 +52,8 @@ export interface DoorPorts {
   readonly router: Router
   readonly upstreams: ReadonlyArray<Upstream>
   readonly scopes: ScopeFinder
+  /** A scope's policy in force, with the source of each value. */
+  readonly policyShown: (scope: string, inForce: Policy) => ShownPolicy
   readonly transport: Transport
   readonly estimator: TokenEstimator
   /** What the estimator has learned, by scope; null when it does not tell. */
@@ -291,7 +296,7 @@ export class Door {
 
   /** Content-free: counts, times, names. */
   #lanes(): object {
-    const { host, counters, upstreams, estimates, scopes } = this.#ports
+    const { host, counters, upstreams, estimates, scopes, policyShown } = this.#ports
     return {
       at: kernelOf(host).clock.now(),
       gateway: {
@@ -305,7 +310,10 @@ export class Door {
         estimates: estimates(),
         upstreams: upstreams.map(({ name, provider, wire }) => ({ name, provider, wire })),
       },
-      scopes: host.status(),
+      scopes: host.status().map((status) => {
+        const policy = kernelOf(host).runners.get(status.scope)?.context.policy
+        return policy === undefined ? status : { ...status, policy: policyShown(status.scope, policy) }
+      }),
     }
   }
 }

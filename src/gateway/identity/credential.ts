@@ -1,6 +1,6 @@
 /** Who pays: a keyed fingerprint of the client's key. The key itself is passed through and never kept. */
 import { randomBytes } from 'node:crypto'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import type { IncomingHttpHeaders } from 'node:http'
 import { InvalidInput } from '../../../machines/index.ts'
 
@@ -44,7 +44,16 @@ export const installationSecret = (journalPath: string): string => {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
-  const kept = readFileSync(path, 'utf8').trim()
+  return checked(path, readFileSync(path, 'utf8').trim())
+}
+
+/** The secret that stands beside the journal; null when there is none. Makes no file. Throws as `installationSecret`. */
+export const keptSecret = (journalPath: string): string | null => {
+  const path = `${journalPath}.secret`
+  return existsSync(path) ? checked(path, readFileSync(path, 'utf8').trim()) : null
+}
+
+const checked = (path: string, kept: string): string => {
   if (/^[0-9a-f]{64}$/.test(kept)) return kept
   throw new InvalidInput([
     {

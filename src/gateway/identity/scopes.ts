@@ -3,7 +3,7 @@
  * clients' to make up, and a scope is remembered: so one stays only when the provider has accepted its
  * key, and the least recently used gives way when there are too many.
  */
-import { type Charges, InvalidInput, type PolicyInput, type ScopeContext } from '../../../machines/index.ts'
+import { InvalidInput, type Policy, type ScopeContext } from '../../../machines/index.ts'
 import { longestStatedWait } from '../../../machines/limits/belief/belief.ts'
 import type { LaneHost } from '../../host/host.ts'
 import { kernelOf } from '../../host/internal.ts'
@@ -12,11 +12,11 @@ import type { ScopeRunner } from '../../host/scope-runner.ts'
 import type { Upstream } from '../config/upstreams.ts'
 import type { FieldProblem } from '../problem/field-problem.ts'
 
-/** What a scope has of its upstream. */
-export type ScopeUpstream = Pick<Upstream, 'provider' | 'charges'>
+/** A scope's facts about its upstream. */
+export type ScopeUpstream = Pick<Upstream, 'provider'>
 
 export interface ScopeFinder {
-  /** Answers what is wrong when no scope can have this model's name, or that it would be one too many. */
+  /** Returns the fault when the model's name cannot name a scope, or `too-many` when it would be one scope too many. */
   find(
     upstream: ScopeUpstream,
     key: string,
@@ -26,6 +26,11 @@ export interface ScopeFinder {
   proven(scope: string): void
   /** A call of the scope has ended. One that no provider ever accepted goes with its last call. */
   ended(scope: string): void
+  /**
+   * Gives every scope its policy by the rule from now on: those in memory at once, those at rest when they are
+   * next used.
+   */
+  usePolicies(policyOf: (scope: string) => Policy | undefined): void
   /** Hears of every scope that is forgotten: what others keep by its name can go too. */
   whenForgotten(heard: (scope: string) => void): void
   readonly counts: ScopeCounts
@@ -43,8 +48,8 @@ export interface ScopeCounts {
 export interface ScopeFinderOptions {
   /** Turns keys into fingerprints. */
   readonly secret: string
-  /** A scope that is met for the first time takes the policy that the configuration has for it. */
-  readonly policyOf: (scope: string) => PolicyInput | undefined
+  /** The policy that the configuration has for a scope; undefined leaves the scope the policy that it has. */
+  readonly policyOf: (scope: string) => Policy | undefined
   /** At most so many are remembered. */
   readonly scopesLimit: number
 }
@@ -60,10 +65,6 @@ export const isWorthKeeping = (context: ScopeContext, nowMs: number): boolean =>
   (context.wait !== null && context.wait.untilMs > nowMs) ||
   longestStatedWait(context.belief, nowMs) !== null ||
   Object.values(context.pacing).some((pace) => pace !== undefined && pace.pausedUntilMs > nowMs)
-
-/** The policy with its upstream's charges, where it has none of its own. */
-const charged = (policy: PolicyInput | undefined, charges: Charges | null): PolicyInput | undefined =>
-  charges === null ? policy : { charges, ...policy }
 
 export const makeScopeFinder = async (host: LaneHost, options: ScopeFinderOptions): Promise<ScopeFinder> => {
   // The journal says the time of each newest checkpoint: those that were used longest ago come first.
@@ -81,6 +82,9 @@ class RememberedScopes implements ScopeFinder {
   readonly #options: ScopeFinderOptions
   /** Whether the provider has accepted the key, by scope; the least recently used comes first. */
   readonly #scopes = new Map<string, boolean>()
+  #policyOf: (scope: string) => Policy | undefined
+  /** Scopes whose policy is by the present rule. */
+  readonly #ruled = new Set<string>()
   #dropped = 0
   #refused = 0
   readonly #listeners: Array<(scope: string) => void> = []
@@ -89,6 +93,8 @@ class RememberedScopes implements ScopeFinder {
     this.#host = host
     this.#options = options
     for (const name of known) this.#scopes.set(name, true)
+    this.#policyOf = options.policyOf
+    this.usePolicies(options.policyOf)
   }
 
   get counts(): ScopeCounts {
@@ -96,18 +102,17 @@ class RememberedScopes implements ScopeFinder {
   }
 
   find(
-    { provider, charges }: ScopeUpstream,
+    { provider }: ScopeUpstream,
     key: string,
     model: string,
   ): ScopeRunner | ReadonlyArray<FieldProblem> | 'too-many' {
-    const { secret, policyOf, scopesLimit } = this.#options
+    const { secret, scopesLimit } = this.#options
     try {
       const name = scopeName({ provider, credential: fingerprint(key, secret), model })
       const before = this.#scopes.get(name)
       if (before === undefined && this.#scopes.size >= scopesLimit && !this.#makeRoom()) return 'too-many'
       this.#use(name, before ?? false)
-      const kernel = kernelOf(this.#host)
-      return before === undefined ? kernel.scope(name, charged(policyOf(name), charges)) : kernel.scope(name)
+      return this.#ruled.has(name) ? kernelOf(this.#host).scope(name) : this.#rule(name)
     } catch (error) {
       if (!(error instanceof InvalidInput)) throw error
       return error.problems.map((problem) => ({ ...problem, field: 'model' }))
@@ -122,6 +127,19 @@ class RememberedScopes implements ScopeFinder {
     if (this.#scopes.get(scope) !== false || !this.#mayGo(scope)) return
     this.#refused += 1
     this.#forget(scope)
+  }
+
+  usePolicies(policyOf: (scope: string) => Policy | undefined): void {
+    this.#policyOf = policyOf
+    this.#ruled.clear()
+    // Their waiting calls go by the new policy before any other call comes.
+    for (const [name, { failure }] of kernelOf(this.#host).runners) if (failure === null) this.#rule(name)
+  }
+
+  #rule(name: string): ScopeRunner {
+    const runner = kernelOf(this.#host).scope(name, this.#policyOf(name))
+    this.#ruled.add(name)
+    return runner
   }
 
   whenForgotten(heard: (scope: string) => void): void {
@@ -155,6 +173,7 @@ class RememberedScopes implements ScopeFinder {
 
   #forget(name: string): void {
     this.#scopes.delete(name)
+    this.#ruled.delete(name)
     for (const heard of this.#listeners) heard(name)
     kernelOf(this.#host)
       .forget(name)

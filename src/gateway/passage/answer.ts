@@ -1,4 +1,4 @@
-/** The client's side of a call: whatever ends it is written here, with what the gateway has to say about it. */
+/** The client's side of a call. Every end of a call is written here, with the gateway's own header fields. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock } from '../../clock.ts'
 import { isEncoded } from '../answers/decoding.ts'
@@ -12,7 +12,7 @@ import { answerFields } from './forward-headers.ts'
 import { sendInterim, sendProcessing } from './interim.ts'
 import type { AnswerHead } from './transport.ts'
 
-/** What the client is told in header fields. */
+/** The facts of a call that its client gets as header fields. */
 export interface AnswerTags {
   readonly callId: string
   /** In queues, all attempts together, milliseconds. */
@@ -23,7 +23,12 @@ export interface AnswerTags {
   readonly warning: string | null
 }
 
-const fieldsOf = ({ callId, waitedMs, attempts, warning }: AnswerTags): Readonly<Record<string, string>> => ({
+export const fieldsOf = ({
+  callId,
+  waitedMs,
+  attempts,
+  warning,
+}: AnswerTags): Readonly<Record<string, string>> => ({
   'x-rightofway-call-id': callId,
   'x-rightofway-waited-ms': String(Math.max(0, Math.round(waitedMs))),
   'x-rightofway-attempts': String(attempts),
@@ -102,7 +107,7 @@ export class ClientAnswer {
     this.#stall.blocked()
   }
 
-  /** All has been written: what is not taken in time is let go of. */
+  /** Everything has been written. Bytes that the client does not take in time are dropped. */
   written(): void {
     this.#stall.ended()
   }

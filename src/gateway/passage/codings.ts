@@ -15,7 +15,7 @@ import {
 export interface Coding {
   /** Decodes as bytes come; each piece is there as soon as it can be. */
   readonly stream: () => Transform
-  /** The same, and what is cut short or damaged is an error. `start`: the first bytes. */
+  /** The same; a truncated or damaged body is an error. `start`: the first bytes. */
   readonly strict: (start: Buffer) => Transform
   readonly whole: (bytes: Buffer, mostBytes: number) => Buffer
 }

@@ -19,6 +19,9 @@ const renewed: ReadonlySet<string> = new Set(['host', 'content-length', 'expect'
 
 export const ownPrefix = 'x-rightofway-'
 
+/** The field speaks to the lanes; no provider is told of it. `name` is in lower case. */
+export const isOwnField = (name: string): boolean => name.startsWith(ownPrefix) || name === priorityHeader
+
 const plainly = /^\s*(?:keep-alive|close)\s*$/i
 
 /** Fields that the sender has named as of this hop, in any number of `Connection` fields; null where there are none. */
@@ -80,7 +83,7 @@ export const answerFields = (
   return fields
 }
 
-/** Trailers that may travel, as pairs: none that frames, routes or says what a body is (RFC 9110 section 6.5.1). */
+/** Trailers that may travel, as pairs: none that frames, routes or describes a body (RFC 9110 section 6.5.1). */
 export const trailerFields = (raw: ReadonlyArray<string>): Array<[string, string]> => {
   const fields = answerFields(raw, {})
   const pairs: Array<[string, string]> = []

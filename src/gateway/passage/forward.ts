@@ -22,7 +22,7 @@ export interface PassagePorts {
 /** Longest wait for the head of such an answer, milliseconds: none of them waits for a model. */
 const headTimeoutMs = 60_000
 
-/** `body` is what was read of the request already; null when it is still to come. */
+/** `body` holds the request's bytes that were read already; null when the body is still to come. */
 export const forward = (
   ports: PassagePorts,
   route: Route,

@@ -170,7 +170,7 @@ class HttpExchange implements Exchange {
       return
     }
     this.#request = request
-    // All fields of an answer count, whatever their number; their size is bounded.
+    // All fields of an answer count, at any number of them; their size is bounded.
     request.maxHeadersCount = 0
     request.on('error', (error) => this.fail(error))
     request.on('finish', () => {
@@ -213,7 +213,7 @@ class HttpExchange implements Exchange {
   fail(error: Error): void {
     if (this.#isOver) return
     const hasAnswer = this.#response !== null
-    // A connection that somebody used before may have been closed meanwhile; what was not handed over in full was never acted upon.
+    // A reused connection may have been closed meanwhile. The upstream never acted on a request that was not handed over in full.
     const neverSent =
       !hasAnswer && (!this.#isConnected || (this.#request?.reusedSocket === true && !this.#isSent))
     this.#finish()

@@ -78,13 +78,11 @@ export class Bounds {
         (other) => other.call.lane === call.lane && other.seq < seq,
       )
       if (call.lane === 'auxiliary') {
-        const { principal, inputTokens } = call
+        const { principal } = call
         const own = ahead.filter((other) => other.call.principal === principal)
         const boundMs = worstCaseWaitMs(policy, {
           principals: this.#principals.size,
           callsAhead: own.length,
-          largestCallTokens: Math.max(inputTokens, ...own.map((other) => other.call.inputTokens)),
-          principal,
         })
         this.#waiting.set(call.id, { sinceMs: this.#kept.auxiliaries, boundMs })
       } else if (ahead.length === 0) {

@@ -218,7 +218,8 @@ export class Soak {
 
   #check(): void {
     if (this.#ledger.broken !== null) throw this.#ledger.broken
-    for (const { actor } of this.#runners()) {
+    for (const { record } of this.#runners()) {
+      const { actor } = record
       const { status, error } = actor.getSnapshot() as { readonly status: string; readonly error?: unknown }
       if (status === 'error') throw error
     }

@@ -1,5 +1,6 @@
 /** A call without an answer: it waits, is withdrawn, makes way, or runs out of time. */
 import { describe, expect, it, vi } from 'vitest'
+import type { ShownPolicy } from '../../../src/gateway/config/policies.ts'
 import { ManualClock, type ScopeStatus } from '../../../src/index.ts'
 import { answerJson, answerStatus, event, overloaded, post, startSetting, startUpstream } from '../setting.ts'
 
@@ -8,7 +9,7 @@ const background = { 'x-resource-priority': 'background_ingestion' }
 const interactive = { 'x-resource-priority': 'interactive' }
 
 interface LanesAnswer {
-  readonly scopes: ReadonlyArray<ScopeStatus>
+  readonly scopes: ReadonlyArray<Omit<ScopeStatus, 'policy'> & { readonly policy: ShownPolicy }>
 }
 
 const problemOf = async (response: Response) => {
@@ -30,7 +31,10 @@ describe('a call that waits', () => {
     const lanes = (await (await fetch(`${setting.gateway.url}/lanes`)).json()) as LanesAnswer
     const [status] = lanes.scopes
     expect(status?.primary).toMatchObject({ longestWaitMs: 1_234, longestActiveMs: 1_234 })
-    expect(status).toEqual(JSON.parse(JSON.stringify(setting.host.status()[0])))
+    // The gateway adds where each value of the policy comes from.
+    const { policy, ...own } = JSON.parse(JSON.stringify(setting.host.status()[0]))
+    expect(status).toMatchObject(own)
+    expect(Object.keys(status?.policy.values ?? {})).toEqual(Object.keys(policy))
     answerJson(arrival)
     answerJson(await upstream.next())
     const answers = await Promise.all([first, second])

@@ -5,7 +5,7 @@ import { HashMap } from 'effect'
 import { describe, expect, it } from 'vitest'
 import { defaultPolicy, type EvidenceKind, type Outcome } from '../../../machines/index.ts'
 import { encodeScope } from '../../../machines/snapshot/codec.ts'
-import type { Counters } from '../../../machines/state/context.ts'
+import type { Counters } from '../../../machines/state/counts.ts'
 import { blankCall, refusalOf, Story } from '../story.ts'
 
 const running = (policy = {}): Story => {

@@ -233,13 +233,13 @@ describe('a call that returns', () => {
     expect(lanes.running).toContain('b1')
   })
 
-  it('of its own turn gets that back, and what it was given for the next one gives it back itself', () => {
+  it('of its own turn gets that back, and nothing that another call was charged', () => {
     const lanes = story({ pacingBaseMs: 1_000, pacingMaxMs: 1_000, quantumTokens: 100 })
     for (const id of ['a', 'w']) lanes.auxiliary(id, { principal: 'a', inputTokens: 70 })
     lanes.pass(5)
-    expect(HashMap.getUnsafe(lanes.context.principals, 'a').deficitTokens).toBe(100)
+    expect(HashMap.getUnsafe(lanes.context.principals, 'a').tag).toBe(70)
     lanes.refuse('a')
-    expect(HashMap.getUnsafe(lanes.context.principals, 'a').deficitTokens).toBe(70)
+    expect(HashMap.getUnsafe(lanes.context.principals, 'a').tag).toBe(0)
   })
 
   it('of an urgent grant pays no turn: none is given back', () => {
@@ -249,7 +249,7 @@ describe('a call that returns', () => {
     lanes.auxiliary('w', { principal: 'a', inputTokens: 70 })
     lanes.pass(5)
     lanes.refuse('tool')
-    expect(HashMap.getUnsafe(lanes.context.principals, 'a').deficitTokens).toBe(100)
+    expect(HashMap.getUnsafe(lanes.context.principals, 'a').tag).toBe(0)
   })
 
   it('of a borrowed place pays no turn: none is given back', () => {
@@ -259,7 +259,7 @@ describe('a call that returns', () => {
     lanes.auxiliary('child', { parentId: 'parent', principal: 'a', inputTokens: 70 })
     lanes.pass(5)
     lanes.refuse('child')
-    expect(HashMap.getUnsafe(lanes.context.principals, 'a').deficitTokens).toBe(100)
+    expect(HashMap.getUnsafe(lanes.context.principals, 'a').tag).toBe(0)
   })
 
   it('keeps the place of its rank among primaries', () => {

@@ -8,7 +8,7 @@ import { defaultCharges, parsePolicy, type Usage } from '../../../machines/index
 import { charge, type MeterName } from '../../../machines/limits/budget.ts'
 import { neededFor, takenAtAdmission, takenInTheEnd } from '../../../machines/limits/charges.ts'
 import type { Charges } from '../../../machines/model/charges.ts'
-import { restorePolicy } from '../../../machines/model/policy.ts'
+import { restorePolicy } from '../../../machines/model/read-policy.ts'
 import { type KnownCharges, knownCharges } from '../../../src/config/charges.ts'
 import { type Bucket, levelPartsAt } from '../../../src/emulator/rules/bucket.ts'
 import { makeRule, type RuleSpec } from '../../../src/emulator/rules/spec.ts'
@@ -352,6 +352,17 @@ describe.each(Object.keys(judges) as KnownCharges[])('under the charges of %s', 
       { numRuns: 150 },
     )
   })
+})
+
+it('what an unsent call gives back is there before its place, and the budget, go to the next: a full one stays full', () => {
+  const story = new Story({ capacity: 1, limits: { inputTokensPerMinute: limit } })
+  story.auxiliary('parent', { inputTokens: 0 })
+  story.auxiliary('first', { inputTokens: 100, parentId: 'parent' })
+  story.auxiliary('second', { inputTokens: 1_000, parentId: 'parent' })
+  // In a minute the meter is full again but for what `first` has.
+  story.pass(60_000)
+  expect(story.settle('first', 'cancelled')).toEqual(['release second: nested'])
+  expect(story.context.budget.inputTokensPerMinute?.level).toBe(limit - 1_000)
 })
 
 it('a policy that charges otherwise from now on settles what is in flight by its new words, once', () => {

@@ -12,7 +12,8 @@ import {
   poolPolicy,
   reserveOf,
 } from '../../../machines/index.ts'
-import { reserveFor, restorePolicy } from '../../../machines/model/policy.ts'
+import { restorePolicy } from '../../../machines/model/read-policy.ts'
+import { reserveFor } from '../../../machines/model/shares.ts'
 
 const month = 30 * 24 * 60 * 60_000
 const duration = `an integer in [0, ${month}]`
@@ -43,6 +44,7 @@ const faults: ReadonlyArray<readonly [string, unknown, string]> = [
   ['drainIntervalMs', -1, duration],
   ['maxDeferralMs', 99, `an integer in [100, ${month}]`],
   ['maxRankDeferralMs', 99, `an integer in [100, ${month}]`],
+  ['favor', 'mine', '"begunInPrincipal" | "begun" | "arrival"'],
   ['lingerMs', -1, duration],
   ['primaryPendingTimeoutMs', -1, duration],
   ['primaryActiveTimeoutMs', -1, duration],
@@ -198,7 +200,12 @@ describe('a policy out of a journal', () => {
     expect(restorePolicy(before, 'policy')).toEqual({ ...defaultPolicy, maxRankDeferralMs: null })
   })
 
-  it.each(Object.keys(defaultPolicy).filter((field) => field !== 'maxRankDeferralMs'))(
+  it('that was written before turns were favored goes on by arrival', () => {
+    const { favor: __, ...before } = defaultPolicy
+    expect(restorePolicy(before, 'policy')).toEqual({ ...defaultPolicy, favor: 'arrival' })
+  })
+
+  it.each(Object.keys(defaultPolicy).filter((field) => !['maxRankDeferralMs', 'favor'].includes(field)))(
     'that was written without %s is completed by what is default',
     (field) => {
       const { [field as keyof typeof defaultPolicy]: __, ...lacking } = defaultPolicy

@@ -4,7 +4,6 @@
  */
 import { HashMap } from 'effect'
 import { describe, expect, it } from 'vitest'
-import { emptyRing, push } from '../../../machines/collections/ring.ts'
 import {
   advance,
   defaultPolicy,
@@ -14,7 +13,7 @@ import {
 } from '../../../machines/index.ts'
 import { broken, checked } from '../../../machines/model/invariant.ts'
 import { checkGrant, checkScope } from '../../../machines/scheduling/invariants.ts'
-import type { Waiting } from '../../../machines/state/context.ts'
+import type { Waiting } from '../../../machines/state/calls.ts'
 import { Story } from '../story.ts'
 
 /** One place taken, two auxiliaries of one principal behind it, and a primary that waits. */
@@ -94,23 +93,26 @@ describe('after an event', () => {
       '0 calls are in flight, but the lanes count 0 + 1',
     ],
     [
-      'the ring has more principals than there are',
-      ({ ring }) => ({ ring: push(push(ring, 'x'), 'y') }),
+      'the lines have more principals than there are',
+      ({ lines }) => ({ lines: { ...lines, size: 3 } }),
       'I4',
-      'the ring has 3 principals of 2',
+      'the lines have 3 principals of 2',
     ],
     [
-      'the ring has an order of nobody',
-      () => ({ ring: { ...emptyRing, size: 1 } }),
+      'the lines have less than nobody',
+      ({ lines }) => ({ lines: { ...lines, size: -1 } }),
       'I4',
-      'in an order of 0',
+      'the lines have -1 principals',
     ],
     [
-      'the ring has less than nobody',
-      ({ ring }) => ({ ring: { ...ring, size: -1 } }),
+      'a principal stands in one order alone',
+      ({ lines: { of, ...rest } }) => ({
+        lines: { ...rest, of: { background_ingestion: { ...of.background_ingestion!, byTag: null } } },
+      }),
       'I4',
-      'the ring has -1 principals',
+      'not all in both orders',
     ],
+    ['virtual time is no number', () => ({ virtualTokens: nan }), 'I7', 'no number'],
     [
       'a deadline is no number',
       ({ phase }) => ({ phase: { ...phase, lingerUntilMs: nan } }),
@@ -265,17 +267,17 @@ describe('in the work on an event', () => {
       'principal one leaves a backlog that it does not have',
     ],
     [
-      'the ring has a principal without a backlog',
-      ({ principals, ring, counts, waiting }) => ({
+      'a principal stands in a line without a backlog',
+      ({ principals, lines, counts, waiting }) => ({
         principals,
-        ring,
+        lines,
         counts: { ...counts, primaryWaiting: 0, primaryReady: 0, auxiliaryWaiting: 1 },
         waiting: HashMap.fromIterable([...waiting].filter(([id]) => id === 'nobody')),
         state: 'idle',
       }),
       { type: 'call.settled', at: 1_000_001, callId: 'a', outcome: 'completed' },
       'I4',
-      'principal one is in the ring without a backlog',
+      'principal one stands in a line without a backlog',
     ],
     [
       'a call that is refused waits already',

@@ -5,7 +5,8 @@ import { describe, expect, it } from 'vitest'
 import { type Policy, parsePolicy } from '../../../machines/index.ts'
 import { enqueueAuxiliary, enterFlight, served } from '../../../machines/scheduling/fairness.ts'
 import { nextAuxiliary } from '../../../machines/scheduling/turns.ts'
-import { emptyContext, type Waiting } from '../../../machines/state/context.ts'
+import type { Waiting } from '../../../machines/state/calls.ts'
+import { emptyContext } from '../../../machines/state/context.ts'
 import { draftOf } from '../../../machines/state/draft.ts'
 import { runs } from '../../properties/runs.ts'
 import { blankCall, Story } from '../story.ts'
@@ -43,11 +44,12 @@ describe('whose turn it is', () => {
           ),
         })
         const draft = draftOf(emptyContext('test', policy), 1_000)
-        for (const [index, { tokens, atQuota }] of list.entries()) {
+        for (const [index, { tokens, atQuota, isOut }] of list.entries()) {
           const principal = `r${index}`
+          const priorityClass = isOut ? 'hydration' : 'background_ingestion'
           if (atQuota) enterFlight(draft, principal)
           const waiting: Waiting = {
-            call: { ...blankCall, id: `c${index}`, principal, inputTokens: tokens },
+            call: { ...blankCall, id: `c${index}`, principal, inputTokens: tokens, priorityClass },
             seq: draft.nextSeq++,
             submittedAt: 1_000,
             attempts: 0,
@@ -66,7 +68,7 @@ describe('whose turn it is', () => {
         }
         for (;;) {
           const before = looks()
-          const next = nextAuxiliary(draft, ({ call }) => list[Number(call.id.slice(1))]?.isOut === true)
+          const next = nextAuxiliary(draft, (line) => line === 'hydration')
           expect(looks() - before).toBeLessThanOrEqual(3 * list.length)
           if (next === null) break
           served(draft, next, true)

@@ -172,4 +172,22 @@ describe('a scope wakes when', () => {
     story.settle('p1')
     expect(story.running).toEqual(['b'])
   })
+
+  it('a budget lets the next call of a drain go, not at every interval of the drain', () => {
+    const limits = { inputTokensPerMinute: 600 }
+    const story = new Story({ ...patient, capacity: 8, quantumTokens: 1_000, drainIntervalMs: 1, limits })
+    story.primary('p', { inputTokens: 600 })
+    for (const id of ['a', 'b', 'c']) story.auxiliary(id, { inputTokens: 100 })
+    story.settle('p')
+    expect(story.context.state).toBe('auxiliaryDraining')
+    const begunMs = story.at
+    let wakes = 0
+    while (story.waiting.length > 0) {
+      expect(story.reasonOf(story.waiting[0]!)).toBe('budget')
+      story.pass(story.wakesInMs as number)
+      wakes += 1
+    }
+    // A hundred tokens come back every ten seconds: one wake for each call.
+    expect([wakes, story.at - begunMs]).toEqual([3, 30_000])
+  })
 })

@@ -36,10 +36,7 @@ export const useKeys = (inspection: Inspection, nextTheme: () => void): void => 
         '>': () => inspection.step(10),
         l: () => inspection.follow(),
         t: nextTheme,
-        '/': () => {
-          inspection.go({ view: 'decisions' })
-          requestAnimationFrame(() => document.getElementById('filter-text')?.focus())
-        },
+        '/': () => inspection.requestFilter(),
       }
       const action = actions[event.key]
       if (action === undefined) return

@@ -1,7 +1,8 @@
 /** The decisions of a scope as rows, and the rows that pass a filter. */
-import type { Decision, Lane, Verdict } from '../../../../machines/index.ts'
+import type { Decision, Lane } from '../../../../machines/index.ts'
 import type { EntryFrame } from '../../../protocol.ts'
 import type { CallBook } from './calls.ts'
+import type { LogFilter } from './log-filter.ts'
 
 export interface LogRow extends Decision {
   readonly position: number
@@ -9,18 +10,6 @@ export interface LogRow extends Decision {
   readonly lane: Lane | null
   readonly principal: string | null
 }
-
-/** An empty string matches every row. */
-export interface LogFilter {
-  readonly lane: Lane | ''
-  readonly verdict: Verdict | ''
-  readonly reason: string
-  readonly principal: string
-  /** Part of a call's id, principal, reason or state, in any case. */
-  readonly text: string
-}
-
-export const noFilter: LogFilter = { lane: '', verdict: '', reason: '', principal: '', text: '' }
 
 export const passes = (row: LogRow, { lane, verdict, reason, principal, text }: LogFilter): boolean => {
   if (lane !== '' && row.lane !== lane) return false

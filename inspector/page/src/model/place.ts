@@ -1,4 +1,5 @@
-/** The page's place is its link: the view, the scope, the moment and the call. */
+/** The page's place is its link: the view, the scope, the moment, the call and the filter of decisions. */
+import { type LogFilter, lanes, noFilter, verdicts } from './log-filter.ts'
 
 export const views = ['scopes', 'statechart', 'lanes', 'budget', 'decisions', 'actors'] as const
 export type View = (typeof views)[number]
@@ -11,9 +12,17 @@ export interface Place {
   readonly position: number | null
   /** The call whose history is shown; null for none. */
   readonly call: string | null
+  /** Which decisions are listed. */
+  readonly filter: LogFilter
 }
 
-export const home: Place = { view: 'statechart', scope: null, position: null, call: null }
+export const home: Place = {
+  view: 'statechart',
+  scope: null,
+  position: null,
+  call: null,
+  filter: noFilter,
+}
 
 const isView = (text: string | null): text is View => views.includes(text as View)
 
@@ -27,13 +36,29 @@ export const parsePlace = (hash: string): Place => {
     scope: parts.get('scope') || null,
     position: Number.isSafeInteger(position) && position >= 0 ? position : null,
     call: parts.get('call') || null,
+    filter: parseFilter(parts),
   }
 }
 
-export const formatPlace = ({ view, scope, position, call }: Place): string => {
+const oneOf = <Value extends string>(known: ReadonlyArray<Value>, text: string | null): Value | '' =>
+  known.find((value) => value === text) ?? ''
+
+const parseFilter = (parts: URLSearchParams): LogFilter => {
+  const filter: LogFilter = {
+    lane: oneOf(lanes, parts.get('lane')),
+    verdict: oneOf(verdicts, parts.get('verdict')),
+    reason: parts.get('reason') ?? '',
+    principal: parts.get('principal') ?? '',
+    text: parts.get('text') ?? '',
+  }
+  return Object.values(filter).every((value) => value === '') ? noFilter : filter
+}
+
+export const formatPlace = ({ view, scope, position, call, filter }: Place): string => {
   const parts = new URLSearchParams({ view })
   if (scope !== null) parts.set('scope', scope)
   if (position !== null) parts.set('at', String(position))
   if (call !== null) parts.set('call', call)
+  for (const [name, value] of Object.entries(filter)) if (value !== '') parts.set(name, value)
   return `#${parts}`
 }

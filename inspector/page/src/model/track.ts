@@ -36,6 +36,11 @@ export class Track {
     if (base.snapshot !== null) this.series.add(this.#newest)
   }
 
+  /** The journal holds nothing of this scope: no entry and no checkpoint. */
+  get isEmpty(): boolean {
+    return this.entries.length === 0 && this.basePosition === 0
+  }
+
   get lastPosition(): number {
     return this.entries.at(-1)?.position ?? this.basePosition
   }

@@ -54,9 +54,14 @@ export interface FeedListener {
   readonly lost: () => void
 }
 
-export const openFeed = ({ frame, lost }: FeedListener): (() => void) => {
+/** A browser gives a feed up for good when it is answered with an error, such as too many viewers. */
+const reopenMs = 3_000
+
+export const openFeed = ({ frame, lost }: FeedListener): void => {
   const source = new EventSource('./api/feed')
   source.onmessage = ({ data }) => frame(JSON.parse(data as string) as Frame)
-  source.onerror = lost
-  return () => source.close()
+  source.onerror = () => {
+    lost()
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => openFeed({ frame, lost }), reopenMs)
+  }
 }

@@ -47,6 +47,9 @@ export class Inspection {
   /** Counts loads: only the newest one takes effect. */
   #loads = 0
   #pastAt: number | null = null
+  #wantsFilter = false
+  /** The run of the host whose data this page shows. */
+  #host: string | null = null
   readonly #time = new HostTime(() => performance.now())
 
   constructor() {
@@ -110,6 +113,14 @@ export class Inspection {
     return (this.pastRows ?? this.rows).map(({ facts }) => statusAt(facts, nowMs))
   }
 
+  /** A link names a scope of which the host, as far as this page has heard, knows nothing. */
+  get isUnknownScope(): boolean {
+    const { scope } = this.place
+    const { track } = this
+    if (scope === null || this.isLoading || track === null || track.scope !== scope) return false
+    return track.isEmpty && !this.rows.some(({ facts }) => facts.scope === scope)
+  }
+
   /** Like `nowMs`; null when there are no entries. */
   get moment(): number | null {
     const { track } = this
@@ -140,6 +151,19 @@ export class Inspection {
     this.go({ position: null })
   }
 
+  /** Opens the decisions with the cursor in their filter, once that view is there. */
+  requestFilter(): void {
+    this.#wantsFilter = true
+    this.go({ view: 'decisions' })
+  }
+
+  /** Whether the filter was requested since it was last asked. */
+  takeFilterRequest(): boolean {
+    const wanted = this.#wantsFilter
+    this.#wantsFilter = false
+    return wanted
+  }
+
   /** Loads again, with four times as much history. */
   async loadEarlier(): Promise<void> {
     const { track } = this
@@ -159,6 +183,8 @@ export class Inspection {
       case 'hello':
         this.connection = frame.live ? 'live' : 'recorded'
         this.mayAct = frame.actions
+        if (this.#host !== null && this.#host !== frame.host) this.#forget()
+        this.#host = frame.host
         this.#catchUp()
         break
       case 'entries':
@@ -196,6 +222,21 @@ export class Inspection {
     track.add(entries)
     if (track.entries.length > maxEntries && this.place.position === null)
       void this.#load(track.scope, windowEntries)
+  }
+
+  /** Another host answers now: its journal may be another one, so nothing of the last one is shown. */
+  #forget(): void {
+    this.track = null
+    this.rows = []
+    this.pastRows = null
+    this.actors = noActors
+    this.dropped = 0
+    this.#syncing = null
+    this.#pastAt = null
+    // A load that is under way is of the last host.
+    this.#loads += 1
+    this.isLoading = false
+    if (this.place.position !== null) this.go({ position: null })
   }
 
   /**
@@ -245,6 +286,11 @@ export class Inspection {
       if (load !== this.#loads) return
       this.track = track
       this.problem = null
+      // The link of this page leads to what it shows, also where the scope was chosen for it.
+      if (this.place.scope === null) {
+        this.place = { ...this.place, scope }
+        globalThis.history.replaceState(null, '', formatPlace(this.place))
+      }
       this.#pastAt = null
       this.#lookBack()
     } catch (error) {

@@ -1,18 +1,17 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { memo, useCallback, useLayoutEffect, useMemo, useRef, useState } from 'react'
-import type { Lane, Verdict } from '../../../../machines/index.ts'
+import { memo, useCallback, useEffect, useLayoutEffect, useMemo, useRef } from 'react'
 import { useInspection } from '../hooks/inspection.ts'
-import { FilteredLog, type LogFilter, type LogRow, noFilter } from '../model/log.ts'
+import { FilteredLog, type LogRow } from '../model/log.ts'
+import { type LogFilter, lanes, noFilter, verdicts } from '../model/log-filter.ts'
 import { clockText, countText, durationText } from '../model/words.ts'
 import { Empty, LaneMark } from './parts.tsx'
 
-const verdicts: ReadonlyArray<Verdict> = ['admit', 'defer', 'release', 'cancel', 'reject', 'expire']
-const lanes: ReadonlyArray<Lane> = ['primary', 'auxiliary']
 const rowHeight = 30
 
 const Decisions = () => {
-  const { track, place } = useInspection()
-  const [filter, setFilter] = useState(noFilter)
+  const inspection = useInspection()
+  const { track, place } = inspection
+  const { filter } = place
   const filtered = useMemo(
     () => (track === null ? null : new FilteredLog(track.log, filter)),
     [track, filter],
@@ -26,7 +25,7 @@ const Decisions = () => {
     <section className="panel decisions" aria-label="Decisions">
       <Filters
         filter={filter}
-        change={setFilter}
+        change={(next) => inspection.go({ filter: next })}
         principals={[...log.principals].sort()}
         reasons={[...log.reasons].sort()}
         summary={`${countText(length)} of ${countText(count)} decisions`}
@@ -66,12 +65,18 @@ const Filters = ({ filter, change, principals, reasons, summary }: FiltersProps)
       </select>
     </label>
   )
+  const inspection = useInspection()
+  const text = useRef<HTMLInputElement>(null)
+  useEffect(() => {
+    if (inspection.takeFilterRequest()) text.current?.focus()
+  })
   return (
     <search className="filters">
       <label className="filter-text">
         <span>Text</span>
         <input
           id="filter-text"
+          ref={text}
           type="search"
           placeholder="call, principal, reason, state"
           value={filter.text}
@@ -166,10 +171,10 @@ const Row = memo(({ row, top, number, open }: RowProps) => {
       {verdict}
     </b>,
     <button key="call" type="button" className="call-link" onClick={() => open(callId)}>
-      {callId}
+      <bdi>{callId}</bdi>
     </button>,
     <LaneMark key="lane" lane={lane} />,
-    principal ?? '',
+    <bdi key="principal">{principal ?? ''}</bdi>,
     <code key="reason">{reason}</code>,
     <span key="state" className="muted">
       {state}

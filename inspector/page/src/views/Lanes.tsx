@@ -240,9 +240,11 @@ const Tip = ({ bar, x, y, moment, width }: TipProps) => {
   const side = x > width - 300 ? { right: width - x + 12 } : { left: x + 14 }
   return (
     <div className="tip" role="tooltip" style={{ top: y + 12, ...side }}>
-      <strong>{call.id}</strong>
+      <strong>
+        <bdi>{call.id}</bdi>
+      </strong>
       <p>
-        <LaneMark lane={call.lane} /> {call.principal} · {countText(call.inputTokens)} tokens
+        <LaneMark lane={call.lane} /> <bdi>{call.principal}</bdi> · {countText(call.inputTokens)} tokens
       </p>
       <p>
         {hasEnded ? end : (now?.phase ?? 'not yet')} · waited {durationText(spentMs(bar, 'waiting', moment))},

@@ -24,7 +24,7 @@ export const ScopeList = () => {
                 onClick={() => inspection.go({ scope: row.scope, call: null })}
               >
                 <i className={`dot ${stateTokens[row.state]}`} aria-hidden="true" />
-                <span className="scope-title">{title}</span>
+                <bdi className="scope-title">{title}</bdi>
                 {row.alarms.some(isPressing) && (
                   <span className="alarm-mark" role="img" aria-label="alarm">
                     !
@@ -35,7 +35,7 @@ export const ScopeList = () => {
                     {waiting}
                   </span>
                 )}
-                <span className="scope-detail">{detail ?? row.state}</span>
+                <bdi className="scope-detail">{detail ?? row.state}</bdi>
               </button>
             </li>
           )

@@ -67,9 +67,13 @@ const Row = ({ row, isChosen }: { readonly row: ScopeStatus; readonly isChosen: 
           className="call-link"
           onClick={() => inspection.go({ view: 'statechart', scope: row.scope })}
         >
-          {title}
+          <bdi>{title}</bdi>
         </button>
-        {detail !== null && <small>{detail}</small>}
+        {detail !== null && (
+          <small>
+            <bdi>{detail}</bdi>
+          </small>
+        )}
       </th>
       <td>
         <StatePill state={row.state} />

@@ -1,9 +1,10 @@
 import { HashMap } from 'effect'
-import { useMemo } from 'react'
+import { useMemo, useState } from 'react'
 import { type ScopeContext, scopeChart, waitReason } from '../../../../machines/index.ts'
 import { scopeStatus } from '../../../../src/host/scope-facts.ts'
 import { activeStates, type Chart, type ChartEdge, chartOf } from '../../../chart.ts'
 import { useInspection } from '../hooks/inspection.ts'
+import { worstFirst } from '../model/waiting.ts'
 import { clockText, countText, durationText, stateWords } from '../model/words.ts'
 import { ChartView } from './Chart.tsx'
 import { CallLink, Empty, Fact, GatePill, LaneMark, StatePill } from './parts.tsx'
@@ -117,12 +118,24 @@ const Summary = ({ context, moveIndex }: { readonly context: ScopeContext; reado
   )
 }
 
+/** Calls that are shown first, and with each "more". */
 const shownCalls = 60
+
+const More = ({ hidden, show }: { readonly hidden: number; readonly show: () => void }) =>
+  hidden <= 0 ? null : (
+    <p className="hint">
+      and {countText(hidden)} more{' '}
+      <button type="button" className="link" onClick={show}>
+        show {countText(Math.min(hidden, shownCalls))}
+      </button>
+    </p>
+  )
 
 const Waiting = ({ context }: { readonly context: ScopeContext }) => {
   const inspection = useInspection()
   const at = Math.max(context.at, inspection.nowMs)
-  const calls = [...HashMap.values(context.waiting)].sort((one, other) => one.seq - other.seq)
+  const [shown, setShown] = useState(shownCalls)
+  const calls = worstFirst(context)
   return (
     <section className="panel" aria-label="Waiting calls">
       <h2>
@@ -133,14 +146,14 @@ const Waiting = ({ context }: { readonly context: ScopeContext }) => {
       ) : (
         <table className="compact">
           <tbody>
-            {calls.slice(0, shownCalls).map((waiting) => {
+            {calls.slice(0, shown).map((waiting) => {
               const why = waitReason(context, waiting)
               return (
                 <tr key={waiting.call.id}>
                   <td>
                     <CallLink id={waiting.call.id} open={(call) => inspection.go({ call })} />
                     <small>
-                      <LaneMark lane={waiting.call.lane} /> {waiting.call.principal}
+                      <LaneMark lane={waiting.call.lane} /> <bdi>{waiting.call.principal}</bdi>
                     </small>
                   </td>
                   <td>
@@ -156,7 +169,7 @@ const Waiting = ({ context }: { readonly context: ScopeContext }) => {
           </tbody>
         </table>
       )}
-      {calls.length > shownCalls && <p className="hint">and {countText(calls.length - shownCalls)} more</p>}
+      <More hidden={calls.length - shown} show={() => setShown(shown + shownCalls)} />
     </section>
   )
 }
@@ -180,7 +193,7 @@ const InFlight = ({ context }: { readonly context: ScopeContext }) => {
                 <td>
                   <CallLink id={call.id} open={(id) => inspection.go({ call: id })} />
                   <small>
-                    <LaneMark lane={call.lane} /> {call.principal}
+                    <LaneMark lane={call.lane} /> <bdi>{call.principal}</bdi>
                   </small>
                 </td>
                 <td>

@@ -98,6 +98,18 @@ export const TimeBar = () => {
   )
 }
 
+/** Events that a key moves by. */
+const stepsOf: Readonly<Record<string, number>> = {
+  ArrowLeft: -1,
+  ArrowDown: -1,
+  ArrowRight: 1,
+  ArrowUp: 1,
+  PageDown: -10,
+  PageUp: 10,
+  Home: Number.NEGATIVE_INFINITY,
+  End: Number.POSITIVE_INFINITY,
+}
+
 const Scrubber = ({ track, moment }: { readonly track: Track; readonly moment: number }) => {
   const inspection = useInspection()
   const first = track.firstAt ?? 0
@@ -113,6 +125,13 @@ const Scrubber = ({ track, moment }: { readonly track: Track; readonly moment: n
         max={last}
         step={1}
         value={moment}
+        onKeyDown={(event) => {
+          const steps = stepsOf[event.key]
+          if (steps === undefined) return
+          // The slider's own step is a millisecond, in which nothing happens most often.
+          event.preventDefault()
+          inspection.step(steps)
+        }}
         onChange={({ target }) => {
           const entry = track.entries[Math.max(0, track.indexAtTime(Number(target.value)))]
           if (entry !== undefined) inspection.go({ position: entry.position })

@@ -47,10 +47,20 @@ const Facts = ({ bar, at }: { readonly bar: CallBar; readonly at: number }) => {
       <Fact name="Lane">
         <LaneMark lane={call.lane} /> <span className="muted">{call.priorityClass}</span>
       </Fact>
-      <Fact name="Principal">{call.principal}</Fact>
+      <Fact name="Principal">
+        <bdi>{call.principal}</bdi>
+      </Fact>
       <Fact name="Input tokens">{countText(call.inputTokens)}</Fact>
-      {call.turnId !== null && <Fact name="Turn">{call.turnId}</Fact>}
-      {call.dependsOn.length > 0 && <Fact name="Depends on">{call.dependsOn.join(', ')}</Fact>}
+      {call.turnId !== null && (
+        <Fact name="Turn">
+          <bdi>{call.turnId}</bdi>
+        </Fact>
+      )}
+      {call.dependsOn.length > 0 && (
+        <Fact name="Depends on">
+          <bdi>{call.dependsOn.join(', ')}</bdi>
+        </Fact>
+      )}
       {call.deadlineAt !== null && <Fact name="Deadline">{clockText(call.deadlineAt)}</Fact>}
       <Fact name="Waited">{durationText(spentMs(bar, 'waiting', at))}</Fact>
       <Fact name="Ran">{durationText(spentMs(bar, 'admitted', at) + spentMs(bar, 'streaming', at))}</Fact>
@@ -65,7 +75,7 @@ const Line = ({ line }: { readonly line: string }) => {
   return (
     <li>
       <time>{time}</time>
-      <span>{line.slice(13)}</span>
+      <bdi>{line.slice(13)}</bdi>
     </li>
   )
 }
@@ -92,7 +102,9 @@ export const Why = ({ callId }: { readonly callId: string }) => {
           ✕
         </button>
       </header>
-      <p className="call-id">{callId}</p>
+      <p className="call-id">
+        <bdi>{callId}</bdi>
+      </p>
       {answer !== null && (
         <p className={`standing ${answer.standing.replace(' ', '-')}`}>{answer.standing}</p>
       )}

@@ -35,6 +35,6 @@ export const Fact = ({ name, children }: { readonly name: string; readonly child
 /** A call's id that opens its story. */
 export const CallLink = ({ id, open }: { readonly id: string; readonly open: (id: string) => void }) => (
   <button type="button" className="call-link" title={`Why? ${id}`} onClick={() => open(id)}>
-    {id}
+    <bdi>{id}</bdi>
   </button>
 )

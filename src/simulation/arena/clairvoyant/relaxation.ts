@@ -100,7 +100,7 @@ const refillOf = (changes: ReadonlyArray<Rate>, everyMs: number | undefined) => 
 
 type ReservedTokens = Extract<RuleSpec, { readonly rule: 'reserved-tokens' }>
 
-/** Nothing is settled before it is taken, and what is settled stays: the smaller of the two is never given back. */
+/** Tokens are settled only after they were taken, and settled ones stay: the smaller of the two is never given back. */
 const leastTakenOf =
   ({ defaultMaxTokens = 0, counts, settles, outputWeight = 1 }: ReservedTokens): Relaxation['unitsOf'] =>
   ({ inputTokens, outputTokens }) => {
