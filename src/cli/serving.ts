@@ -7,6 +7,7 @@ import { hostSource, makeInspector } from '../../inspector/server.ts'
 import { defaultJournal, type GatewayConfig } from '../gateway/config/config.ts'
 import { type Gateway, startGateway } from '../gateway/gateway.ts'
 import { installationSecret } from '../gateway/identity/credential.ts'
+import { knowsProxies, proxiesOf } from '../gateway/passage/proxies.ts'
 import { type LaneHost, openHost } from '../host/host.ts'
 import { kernelOf } from '../host/internal.ts'
 import type { JournalFailure } from '../journal/journal.ts'
@@ -111,7 +112,13 @@ const open = async (config: GatewayConfig, allowActions: boolean): Promise<Servi
       ...(token === null ? {} : { allowActions, token }),
     })
     const mount = { prefix: inspectorPrefix, ...inspector }
-    const gateway = await startGateway({ host, config, secret: installationSecret(config.journal), mount })
+    const gateway = await startGateway({
+      host,
+      config,
+      secret: installationSecret(config.journal),
+      mount,
+      environment: process.env,
+    })
     return { host, gateway, token }
   } catch (error) {
     await host.close()
@@ -136,6 +143,16 @@ const body = JSON.stringify({
   messages: [{ role: 'user', content: 'Hello' }],
 })
 
+/** Which way upstreams are reached, without credentials. */
+const proxyLines = (): ReadonlyArray<string> => {
+  const proxies = proxiesOf(process.env)
+  if (proxies.length > 0 && !knowsProxies(process.version))
+    return [
+      `proxy    is set, and this Node (${process.version}) does not know proxies: 24.5 does; upstreams are reached directly`,
+    ]
+  return proxies.map(({ scheme, url }) => `proxy    ${url} for ${scheme} upstreams`)
+}
+
 const greeting = (
   { url }: Gateway,
   { journal }: GatewayConfig,
@@ -152,6 +169,7 @@ const greeting = (
     `rightofway listens on ${url}`,
     `journal  ${journal}${scopes === 0 ? '' : ` (${scopes} scope${scopes === 1 ? '' : 's'} recovered)`}`,
     `lanes    ${url}/lanes`,
+    ...proxyLines(),
     `inspect  ${inspector}${token === null ? '' : `   operator token: ${token}`}`,
     `clients  ANTHROPIC_BASE_URL=${url}/anthropic  OPENAI_BASE_URL=${url}/openai/v1`,
     'try it, without a key or a network:',

@@ -16,7 +16,7 @@ import { PolicyBook } from './config/policies.ts'
 import { emulatorUpstreams, makeRouter } from './config/upstreams.ts'
 import { Door } from './entrance/door.ts'
 import { Doorkeeper } from './entrance/doorkeeper.ts'
-import { EntranceGuard, refuseUpgrade } from './entrance/guarded.ts'
+import { EntranceGuard } from './entrance/guarded.ts'
 import { operatorToken } from './entrance/operator.ts'
 import { targetOf } from './entrance/target.ts'
 import { readTls, type TlsKeys, watchTls } from './entrance/tls.ts'
@@ -24,6 +24,7 @@ import { TokenBook, tokensPathOf } from './entrance/tokens.ts'
 import { isLoopback, Visitors } from './entrance/visitors.ts'
 import { type BytesEstimator, makeBytesEstimator, type TokenEstimator } from './identity/estimator.ts'
 import { makeScopeFinder } from './identity/scopes.ts'
+import type { ProxyEnvironment } from './passage/proxies.ts'
 import { makeTransport, type Transport } from './passage/transport.ts'
 
 /** A page of its own under a prefix of the gateway, for example the inspector. */
@@ -43,6 +44,8 @@ export interface GatewayOptions {
   readonly config: GatewayConfig
   /** Keys are told apart by fingerprints under this secret; see `installationSecret`. */
   readonly secret: string
+  /** Names the proxies to the upstreams: `HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY`. Default: none. */
+  readonly environment?: ProxyEnvironment
   /** Default: HTTP/1.1. */
   readonly transport?: Transport
   /** Default: bytes times a ratio that each scope learns. */
@@ -105,7 +108,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   const doorkeeper = new Doorkeeper(visitors, tokens)
   const tls = config.tls === null ? null : readTls(config.tls)
   const own: BytesEstimator | null = options.estimator === undefined ? makeBytesEstimator() : null
-  const transport = options.transport ?? makeTransport()
+  const transport = options.transport ?? makeTransport({ environment: options.environment ?? {} })
   const emulator = await startEmulator({ rules, latency: { firstTokenMs, perOutputTokenMs } })
   const listeners = new Set<(note: GatewayNote) => void>()
   const note = (noted: GatewayNote): void => {
@@ -149,6 +152,8 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     // A peer that vanishes is seen as 'close'; without a listener it would throw.
     request.on('error', () => {})
     response.on('error', () => {})
+    // Node drops what came in one piece behind a wish that it leaves unheard: no client may wait for its answer.
+    if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     entrance.request(response, () => {
       const path = pathUnder(mount, request.url)
       const isPage = mount !== undefined && path !== null && doorkeeper.mayOpenPages(request)
@@ -159,10 +164,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     entrance.socket(socket, () => {
       const path = pathUnder(mount, request.url)
       const isPage = mount !== undefined && path !== null && doorkeeper.mayOpenPages(request)
-      if (!isPage || !mount.upgrade(request, socket, head, path)) {
-        counters.invalid += 1
-        refuseUpgrade(socket, 426, 'Upgrade Required', 'WebSocket is not carried; use HTTP on the same path')
-      }
+      if (!isPage || !mount.upgrade(request, socket, head, path)) door.sockets.open(request, socket, head)
     })
   })
   try {
@@ -226,6 +228,8 @@ const makeServer = (tls: TlsKeys | null, answer: Answer): Server => {
     maxHeaderSize: maxHeadBytes,
     requestTimeout: requestTimeoutMs,
     keepAliveTimeout: keepAliveTimeoutMs,
+    // Any other wish, such as h2c, is left unheard, and the request is served as it is (RFC 9110 section 7.8).
+    shouldUpgradeCallback: ({ headers }: IncomingMessage) => /^websocket$/i.test(headers.upgrade ?? ''),
   }
   return tls === null ? createServer(options, answer) : createTlsServer({ ...options, ...tls }, answer)
 }

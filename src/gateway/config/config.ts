@@ -42,6 +42,11 @@ const UpstreamSchema = Schema.Struct({
   provider: Schema.optionalKey(segment),
   /** Whether the class is passed on, as `x-resource-priority` and as the body's `priority` (vLLM). Default false. */
   honoursPriority: Schema.optionalKey(Schema.Boolean),
+  /**
+   * Whether chat streams are asked for their usage (`stream_options.include_usage`) where the client did not. What the
+   * answer says for it is taken out again. Default false: then such streams teach nothing.
+   */
+  asksForUsage: Schema.optionalKey(Schema.Boolean),
   /** How it charges calls: a known provider's name, or fields of a policy's `charges`. Default: by what callers say. */
   charges: Schema.optionalKey(Schema.Unknown),
 })
@@ -170,7 +175,10 @@ export const parseConfig = (input: unknown = {}): GatewayConfig => {
 const upstreamsOf = (given: ReadonlyArray<typeof UpstreamSchema.Type>): ReadonlyArray<Upstream> => {
   const upstreams = new Map(builtInUpstreams.map((upstream) => [upstream.name, upstream]))
   const names = new Set<string>()
-  for (const [index, { name, wire, provider, honoursPriority, charges, ...rest }] of given.entries()) {
+  for (const [
+    index,
+    { name, wire, provider, honoursPriority, charges, asksForUsage, ...rest },
+  ] of given.entries()) {
     if (names.has(name)) {
       throw new InvalidInput([
         { field: `config.upstreams.${index}.name`, expected: 'a name of its own', got: JSON.stringify(name) },
@@ -183,6 +191,7 @@ const upstreamsOf = (given: ReadonlyArray<typeof UpstreamSchema.Type>): Readonly
       wire: wire ?? (name === 'anthropic' ? 'anthropic' : 'openai'),
       provider: provider ?? name,
       honoursPriority: honoursPriority ?? false,
+      ...(asksForUsage === undefined ? {} : { asksForUsage }),
       charges: charges === undefined ? null : upstreamCharges(charges, `config.upstreams.${index}.charges`),
     })
   }

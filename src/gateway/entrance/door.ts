@@ -30,6 +30,7 @@ import {
   noTrace,
   notFound,
   notOperator,
+  signedForHost,
   tooLarge,
   twoHosts,
   unclearLength,
@@ -37,12 +38,14 @@ import {
   unknownCoding,
   unknownScope,
 } from '../problem/request-problems.ts'
+import { SocketDoor } from '../sockets/socket-door.ts'
 import { type Arrival, askedCall } from './asking.ts'
 import { isProblems } from './call-headers.ts'
 import { type Doorkeeper, isToken } from './doorkeeper.ts'
 import type { EntranceGuard } from './guarded.ts'
 import { Health } from './health.ts'
 import { isOperator, releaseScope } from './operator.ts'
+import { isSignedForHost } from './signed.ts'
 import { targetOf } from './target.ts'
 
 export interface DoorPorts {
@@ -77,6 +80,8 @@ const acceptedCodings = { 'accept-encoding': knownCodings.join(', ') }
 export class Door {
   readonly #ports: DoorPorts
   readonly #callPorts: CallPorts
+  /** Takes connections that leave HTTP. */
+  readonly sockets: SocketDoor
   readonly #live = new Set<ProxiedCall>()
   readonly #places: KeptPlaces
   readonly #startedAtMs: number
@@ -106,6 +111,11 @@ export class Door {
       keepAlive: ports.keepAlive,
       statedWaits: new StatedWaits(),
     }
+    this.sockets = new SocketDoor({
+      ...ports,
+      calls: this.#callPorts,
+      held: this.#held,
+    })
     scopes.whenForgotten((scope) => {
       this.#callPorts.limits.forget(scope)
       this.#callPorts.waitAnswers.forget(scope)
@@ -115,7 +125,7 @@ export class Door {
   }
 
   get liveCalls(): number {
-    return this.#live.size
+    return this.#live.size + this.sockets.liveCalls
   }
 
   /** Never throws: one request must not be able to end the process. */
@@ -128,6 +138,7 @@ export class Door {
   async close(graceMs: number): Promise<void> {
     this.#closing = true
     this.#places.close()
+    const socketsClosed = this.sockets.close(graceMs)
     if (this.#live.size > 0 && graceMs > 0) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, graceMs)
@@ -138,6 +149,7 @@ export class Door {
       })
     }
     for (const call of [...this.#live]) call.cut()
+    await socketsClosed
   }
 
   #guarded(response: ServerResponse, work: () => void): void {
@@ -164,6 +176,7 @@ export class Door {
     const route = this.#ports.router.route(target)
     if (route === null) return this.#refuse(request, response, notFound(this.#ports.router.routes))
     if (this.#closing) return sendProblem(response, closing, { connection: 'close' })
+    if (isSignedForHost(request.headers, target.query)) return this.#refuse(request, response, signedForHost)
     if (request.method !== 'POST' || !mayHoldJson(request)) {
       this.#ports.counters.forwarded += 1
       return forward(this.#passage, route, request, response, null)
@@ -298,7 +311,8 @@ export class Door {
       at: kernelOf(host).clock.now(),
       gateway: {
         startedAt: this.#startedAtMs,
-        liveCalls: this.#live.size,
+        liveCalls: this.liveCalls,
+        sockets: this.sockets.size,
         keptPlaces: this.#places.size,
         heldBytes: this.#held.bytes,
         scopes: scopes.counts,
