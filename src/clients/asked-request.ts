@@ -3,7 +3,7 @@
  * size.
  */
 import { keyOf } from '../gateway/identity/credential.ts'
-import { modelOf } from '../gateway/identity/model-of.ts'
+import { modelOf } from '../gateway/routing/route-table.ts'
 import { isOwnField } from '../gateway/passage/forward-headers.ts'
 import { fingerprint } from '../host/scope-name.ts'
 

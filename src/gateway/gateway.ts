@@ -122,13 +122,14 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   const upstreams = [...config.upstreams, ...emulatorUpstreams(emulator.url)]
   let book = new PolicyBook(config.policies, upstreams)
   const scopes = await makeScopeFinder(host, {
-    secret,
     policyOf: (scope) => book.of(scope),
     scopesLimit: config.scopesLimit,
   })
   const door = new Door({
     host,
     router: makeRouter(upstreams),
+    routing: config.routing,
+    secret,
     upstreams,
     scopes,
     policyShown: (scope, inForce) => book.shown(scope, inForce),

@@ -6,6 +6,8 @@ import { chargesOf, type KnownCharges } from '../../config/charges.ts'
 import { decodeRules, InvalidRules, type RuleSpec } from '../../emulator/index.ts'
 import { wires } from '../answers/wire.ts'
 import type { TlsFiles } from '../entrance/tls.ts'
+import { makeRouting, type Routing } from '../routing/routing.ts'
+import { ClassifySchema, RouteSchema, ScopesSchema } from '../routing/schema.ts'
 import { builtInUpstreams, reservedNames, type Upstream } from './upstreams.ts'
 
 const maxDurationMs = 24 * 60 * 60_000
@@ -101,6 +103,15 @@ const ConfigSchema = Schema.Struct({
   upstreams: Schema.optionalKey(Schema.Array(UpstreamSchema)),
   /** Policies by scope name, `*` for anything: `anthropic/*`. Of those that fit, the longest counts. */
   policies: Schema.optionalKey(Schema.Record(text(1, 600), Schema.Unknown)),
+  /** Endpoints that are not known, or known otherwise: these rows come before those that are shipped. */
+  routes: Schema.optionalKey(Schema.Array(RouteSchema)),
+  /**
+   * Class, lane, principal, turn and id of requests that have no header of ours. The first row that fits counts. Default: the
+   * presets `claude-code` and `codex`.
+   */
+  classify: Schema.optionalKey(ClassifySchema),
+  /** What shares one limit. Default: the presets `model-families` and `accounts`. */
+  scopes: Schema.optionalKey(ScopesSchema),
   emulator: Schema.optionalKey(EmulatorSchema),
 })
 
@@ -133,6 +144,8 @@ export interface GatewayConfig {
   /** Built-in ones included; without the emulator, whose address is known when it runs. */
   readonly upstreams: ReadonlyArray<Upstream>
   readonly policies: Readonly<Record<string, PolicyInput>>
+  /** The tables `routes`, `classify` and `scopes`. */
+  readonly routing: Routing
   readonly emulator: EmulatorConfig
 }
 
@@ -164,6 +177,7 @@ export const parseConfig = (input: unknown = {}): GatewayConfig => {
     closeGraceMs: config.closeGraceMs ?? 10_000,
     upstreams: upstreamsOf(config.upstreams ?? []),
     policies: policiesOf(config.policies ?? {}),
+    routing: makeRouting(config),
     emulator: {
       rules: config.emulator?.rules === undefined ? defaultRules : rulesOf(config.emulator.rules),
       firstTokenMs: config.emulator?.firstTokenMs ?? 150,
