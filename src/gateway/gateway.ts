@@ -26,6 +26,7 @@ import { type BytesEstimator, makeBytesEstimator, type TokenEstimator } from './
 import { makeScopeFinder } from './identity/scopes.ts'
 import type { ProxyEnvironment } from './passage/proxies.ts'
 import { makeTransport, type Transport } from './passage/transport.ts'
+import { makeRouting } from './routing/routing.ts'
 
 /** A page of its own under a prefix of the gateway, for example the inspector. */
 export interface Mount {
@@ -128,7 +129,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   const door = new Door({
     host,
     router: makeRouter(upstreams),
-    routing: config.routing,
+    routing: makeRouting(config),
     secret,
     upstreams,
     scopes,

@@ -197,7 +197,7 @@ describe('--json', () => {
     ...['check', 'repair', 'backup', 'scopes', 'compact', 'migrate', 'export', 'import'].map(
       (verb) => `journal ${verb}`,
     ),
-    ...['token add', 'token list', 'token revoke', 'config print'],
+    ...['token add', 'token list', 'token revoke', 'config print', 'config check'],
   ])('is taken by %s', async (verb) => {
     const { code, out } = await run([...verb.split(' '), '--help'], folder())
     expect([code, out]).toEqual([0, expect.stringContaining('--json')])
@@ -207,6 +207,7 @@ describe('--json', () => {
     [['demo', '--minutes', '5']],
     [['token', 'add', '--principal', 'a', '--journal', 'own.db']],
     [['config', 'print']],
+    [['config', 'check']],
     [['simulate', 'light-traffic', '--policies', 'rightofway']],
   ])('of %s prints JSON and nothing else', async (args) => {
     const { code, out } = await run([...args, '--json'], folder())

@@ -4,6 +4,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { parseConfig } from '../../../src/gateway/config/config.ts'
 import { routeRows } from '../../../src/gateway/routing/route-rows.ts'
 import { makeRouteTable, modelAsked, shippedRoutes } from '../../../src/gateway/routing/route-table.ts'
+import { makeRouting } from '../../../src/gateway/routing/routing.ts'
 import { answerJson, post, type Setting, startSetting, startUpstream } from '../setting.ts'
 
 const json = 'application/json'
@@ -104,13 +105,15 @@ describe('the route table', () => {
   })
 
   it('has rows of the configuration first', () => {
-    const { routing } = parseConfig({
-      routes: [
-        { path: '/chat/completions', kind: 'bookkeeping' },
-        { path: '/jobs/{model}/start', kind: 'generating' },
-        { path: '/v9/paint', kind: 'generating', model: ['/engine'], estimate: 'input' },
-      ],
-    })
+    const routing = makeRouting(
+      parseConfig({
+        routes: [
+          { path: '/chat/completions', kind: 'bookkeeping' },
+          { path: '/jobs/{model}/start', kind: 'generating' },
+          { path: '/v9/paint', kind: 'generating', model: ['/engine'], estimate: 'input' },
+        ],
+      }),
+    )
     expect(routing.routes.rowOf('/v1/chat/completions').row.kind).toBe('bookkeeping')
     expect(routing.routes.rowOf('/jobs/m1/start').modelInPath).toBe('m1')
     const found = routing.routes.rowOf('/v9/paint')
