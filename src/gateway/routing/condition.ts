@@ -64,7 +64,10 @@ const checkOf = (place: string, pattern: string | null, field: string): Check =>
     place,
     pattern,
     source,
-    fits: (value) => (matches === null ? value === null : value !== null && matches(value.toLowerCase())),
+    fits: (value) => {
+      if (matches === null || value === null) return matches === null && value === null
+      return pattern === '*' || matches(value.toLowerCase())
+    },
   }
 }
 

@@ -1,12 +1,18 @@
-/** JSON pointers (RFC 6901). A text on the way that holds JSON itself is gone into behind a `#`. */
+/** JSON pointers (RFC 6901), taken apart once. */
+export type Pointer = ReadonlyArray<string>
 
-/** Undefined where nothing stands. `pointer` is empty for the value itself. */
-export const atPointer = (value: unknown, pointer: string): unknown => {
+/** Names on the way; none for the value itself. */
+export const pointerOf = (text: string): Pointer =>
+  text
+    .split('/')
+    .slice(1)
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+
+/** Undefined where nothing stands. */
+export const atPointer = (value: unknown, pointer: Pointer): unknown => {
   let at = value
-  for (const part of pointer.split('/').slice(1)) {
-    if (typeof at !== 'object' || at === null) return undefined
-    const name = part.replaceAll('~1', '/').replaceAll('~0', '~')
-    if (!Object.hasOwn(at, name)) return undefined
+  for (const name of pointer) {
+    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, name)) return undefined
     at = (at as Readonly<Record<string, unknown>>)[name]
   }
   return at

@@ -1,7 +1,7 @@
 /** Finds the row of a request, and the model that it asks. */
 import { memberValue, textMember } from '../identity/members.ts'
 import { boundaryIn, partText } from '../passage/form-parts.ts'
-import { atPointer } from './pointer.ts'
+import { atPointer, pointerOf } from './pointer.ts'
 import { type RouteRow, routeRows, unknownRow } from './route-rows.ts'
 
 export interface RouteTable {
@@ -128,9 +128,9 @@ const partAt = (body: Buffer, contentType: string, pointer: string): string | nu
 
 /** The text at a JSON pointer into the body. */
 export const textAt = (body: Buffer, pointer: string): string | null => {
-  const [, first = '', ...rest] = pointer.split('/')
+  const [first = '', ...rest] = pointerOf(pointer)
   if (rest.length === 0) return textMember(body, first)
-  const value = atPointer(memberValue(body, first), `/${rest.join('/')}`)
+  const value = atPointer(memberValue(body, first), rest)
   return typeof value === 'string' ? value : null
 }
 

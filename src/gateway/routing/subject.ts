@@ -4,7 +4,7 @@ import { fingerprint } from '../../host/scope-name.ts'
 import type { Upstream } from '../config/upstreams.ts'
 import { keyOf } from '../identity/credential.ts'
 import { memberValue, parsedOr } from '../identity/members.ts'
-import { atPointer } from './pointer.ts'
+import { atPointer, type Pointer } from './pointer.ts'
 
 export interface SubjectRequest {
   readonly upstream: Pick<Upstream, 'name' | 'provider'>
@@ -46,7 +46,7 @@ export class Subject {
   }
 
   /** The value of a header; with a pointer, the value there in the JSON that the header holds. Null where there is none. */
-  header(name: string, pointer: string | null): string | null {
+  header(name: string, pointer: Pointer | null): string | null {
     const given = this.request.headers[name]
     const value = Array.isArray(given) ? given.join(', ') : given
     if (value === undefined || value === '') return null
@@ -56,16 +56,14 @@ export class Subject {
   }
 
   /** The value at a JSON pointer into the body; with `inside`, the value there in the JSON text that stands at it. */
-  body(pointer: string, inside: string | null): string | null {
-    const [, first = '', ...rest] = pointer.split('/')
-    const value = memberValue(this.request.body, first.replaceAll('~1', '/').replaceAll('~0', '~'))
-    const found = rest.length === 0 ? value : atPointer(value, `/${rest.join('/')}`)
+  body([first = '', ...rest]: Pointer, inside: Pointer | null): string | null {
+    const found = atPointer(memberValue(this.request.body, first), rest)
     if (inside === null) return textOf(found)
     return typeof found === 'string' ? textOf(atPointer(boundedJson(found), inside)) : null
   }
 
   /** A claim of the client's JSON web token, whose signature is not checked: the provider does that. */
-  claim(pointer: string): string | null {
+  claim(pointer: Pointer): string | null {
     this.#claims ??= claimsOf(this.#key)
     return textOf(atPointer(this.#claims, pointer))
   }

@@ -1,5 +1,6 @@
 /** Texts with places for values of a request: `{header:x-session}`, `{header:x-meta#/turn_id|header:x-turn}`. */
 import { familyOf } from './model-family.ts'
+import { pointerOf } from './pointer.ts'
 import type { Subject } from './subject.ts'
 
 /** A value of a request; null where the request has none. */
@@ -25,13 +26,17 @@ export const sourceOf = (text: string): Source | null => {
   const place = mark < 0 ? rest : rest.slice(0, mark)
   const inside = mark < 0 ? null : rest.slice(mark + 1)
   if (inside !== null && (!inside.startsWith('/') || kind === 'jwt')) return null
+  const within = inside === null ? null : pointerOf(inside)
   if (kind === 'header' && /^[\w-]+$/.test(place)) {
     const name = place.toLowerCase()
-    return (subject) => subject.header(name, inside)
+    return (subject) => subject.header(name, within)
   }
-  if (kind === 'body' && place.startsWith('/')) return (subject) => subject.body(place, inside)
+  if (kind === 'body' && place.startsWith('/')) {
+    const at = pointerOf(place)
+    return (subject) => subject.body(at, within)
+  }
   if (kind !== 'jwt') return null
-  const pointer = place.startsWith('/') ? place : `/${place}`
+  const pointer = place.startsWith('/') ? pointerOf(place) : [place]
   return (subject) => subject.claim(pointer)
 }
 
