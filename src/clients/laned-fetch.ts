@@ -14,6 +14,7 @@ import {
   requestOfHeaders,
   unknownPriorityWarning,
 } from '../gateway/entrance/call-headers.ts'
+import { type BodyWeight, weigh, wireOfProvider } from '../gateway/identity/body-weight.ts'
 import { type BytesEstimator, makeBytesEstimator } from '../gateway/identity/estimator.ts'
 import { maxOutputIn } from '../gateway/identity/max-output.ts'
 import { fieldsOf } from '../gateway/passage/answer.ts'
@@ -84,6 +85,8 @@ interface Course {
   readonly send: typeof fetch
   readonly limits: LimitReader
   readonly estimator: BytesEstimator
+  /** Null where the body cannot be read. */
+  readonly weight: BodyWeight | null
   readonly unreadTimeoutMs: number
   /** Shown to the caller with the answer; null when there is nothing to say. */
   readonly warning: string | null
@@ -119,8 +122,9 @@ export const lanedFetch = (
     if (retried !== null) throw retried
     const { runner, provider } = runnerFor(lanes, asked, options)
     const maxOutputTokens = asked.body === null ? null : maxOutputIn(asked.body)
+    const weight = asked.body === null ? null : weightOf(asked.body, asked.headers, provider)
     const request = {
-      inputTokens: asked.body === null ? 0 : estimator.estimate(asked.body, asked.model ?? '', runner.name),
+      inputTokens: weight === null ? 0 : estimator.estimate(weight, runner.name),
       ...(maxOutputTokens === null ? {} : { maxOutputTokens }),
       ...(describe === undefined ? currentCall() : {}),
       ...requestOfHeaders(said, runner.clock.now()),
@@ -132,7 +136,7 @@ export const lanedFetch = (
     const call = callOf(request, runner.name, currentAmbient(), isByHost ? undefined : runner.clock)
     const warning = said.unknownPriority ? unknownPriorityWarning : null
     const course = {
-      ...{ asked, runner, call, signal, provider, send, limits, estimator, unreadTimeoutMs, warning },
+      ...{ asked, runner, call, signal, provider, send, limits, estimator, weight, unreadTimeoutMs, warning },
     }
     try {
       return await new Promise((resolve, reject) => new LanedRequest(course, resolve, reject).start())
@@ -272,11 +276,18 @@ class LanedRequest implements Sender {
   #bodyEnded(permit: Permit, end: BodyEnd, reading: AnswerReading): void {
     if (permit.settled) return
     this.#attempts.end(settlementOf(end, permit, reading))
-    const { estimator, asked, runner, call } = this.#course
+    const { estimator, weight, runner, call } = this.#course
     const { usage } = reading
-    if (end === 'complete' && usage !== null && asked.body !== null)
-      estimator.learn(asked.body.byteLength, usage, runner.name, call.inputTokens)
+    if (end === 'complete' && usage !== null && weight !== null) {
+      const { priorityClass, inputTokens } = call
+      estimator.learn({ weight, scope: runner.name, priorityClass, estimated: inputTokens }, usage)
+    }
   }
+}
+
+const weightOf = (body: Buffer, headers: Headers, provider: string): BodyWeight => {
+  const contentType = headers.get('content-type') ?? ''
+  return weigh({ body, wire: wireOfProvider(provider), rule: 'text', contentType })
 }
 
 const settlementOf = (end: BodyEnd, permit: Permit, { usage, evidence }: AnswerReading): Settlement => {

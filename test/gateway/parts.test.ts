@@ -11,7 +11,6 @@ import { parseConfig } from '../../src/gateway/config/config.ts'
 import { PolicyBook } from '../../src/gateway/config/policies.ts'
 import { makeRouter } from '../../src/gateway/config/upstreams.ts'
 import { climbs, type Target, targetOf } from '../../src/gateway/entrance/target.ts'
-import { makeBytesEstimator } from '../../src/gateway/identity/estimator.ts'
 import { textMember } from '../../src/gateway/identity/members.ts'
 import { answerFields, requestFields } from '../../src/gateway/passage/forward-headers.ts'
 import { modelOf } from '../../src/gateway/routing/route-table.ts'
@@ -68,30 +67,6 @@ describe('the model of a request', () => {
     )
     const deep = Buffer.from(`{"a":${'['.repeat(2_000_000)}`)
     expect(textMember(deep, 'model')).toBe(null)
-  })
-})
-
-describe('the estimate', () => {
-  it('is a quarter of the bytes until usage teaches the scope better', () => {
-    const estimator = makeBytesEstimator()
-    const body = Buffer.alloc(4_000)
-    expect(estimator.estimate(body, 'm', 'scope')).toBe(1_000)
-    for (let call = 0; call < 20; call += 1) {
-      const estimated = estimator.estimate(body, 'm', 'scope')
-      estimator.learn(4_000, { inputTokens: 400, outputTokens: 1 }, 'scope', estimated)
-    }
-    expect(estimator.estimate(body, 'm', 'scope')).toBe(400)
-    expect(estimator.estimate(body, 'm', 'another')).toBe(1_000)
-    const { scope } = estimator.readings()
-    expect(scope?.samples).toBe(20)
-    expect(scope?.meanErrorRatio).toBeLessThan(0.1)
-  })
-
-  it('learns nothing from usage that says nothing', () => {
-    const estimator = makeBytesEstimator()
-    estimator.learn(4_000, { inputTokens: null, outputTokens: 1 }, 'scope', 1_000)
-    estimator.learn(4_000, { inputTokens: 0, outputTokens: 1 }, 'scope', 1_000)
-    expect(estimator.readings()).toEqual({})
   })
 })
 

@@ -1,6 +1,8 @@
 import type { Call } from '../../../machines/index.ts'
 import type { ScopeRunner } from '../../host/scope-runner.ts'
 import type { Upstream } from '../config/upstreams.ts'
+import type { BodyWeight } from '../identity/body-weight.ts'
+import type { SettledEstimate } from '../identity/estimator.ts'
 import type { HeldBody } from '../passage/body.ts'
 import type { TransportRequest } from '../passage/transport.ts'
 
@@ -15,6 +17,8 @@ export interface AskedCall {
   /** The body as it is counted. */
   readonly held: HeldBody
   readonly bodyBytes: number
+  /** The same, as it is estimated. */
+  readonly weight: BodyWeight
   /** Input tokens as estimated, whether or not the client had a count of its own. */
   readonly estimatedTokens: number
   /** The client's idempotency key; null when it sent none. */
@@ -28,3 +32,11 @@ export interface AskedCall {
   /** Shown to the client with the answer; null when there is nothing to say. */
   readonly warning: string | null
 }
+
+/** What the estimator learns from, once the call's usage is known. */
+export const settledEstimate = ({ weight, runner, call, estimatedTokens }: AskedCall): SettledEstimate => ({
+  weight,
+  scope: runner.name,
+  priorityClass: call.priorityClass,
+  estimated: estimatedTokens,
+})

@@ -4,7 +4,7 @@ import type { BodyReading } from '../answers/body-reading.ts'
 import { refusesKey } from '../identity/scopes.ts'
 import type { AnswerHead, TransportFailure } from '../passage/transport.ts'
 import { codeOf, notAStream, unreachable } from '../problem/call-problems.ts'
-import type { AskedCall } from './asked-call.ts'
+import { type AskedCall, settledEstimate } from './asked-call.ts'
 import type { AttemptEvents, ProviderRefusal } from './attempt.ts'
 import type { CallPorts } from './call-ports.ts'
 import type { ClientSide } from './client-side.ts'
@@ -142,8 +142,7 @@ export class ProviderSide implements AttemptEvents {
 
   #learn(usage: Usage | null): void {
     if (usage === null) return
-    const { bodyBytes, runner, estimatedTokens } = this.#asked
-    this.#ports.estimator.learn(bodyBytes, usage, runner.name, estimatedTokens)
+    this.#ports.estimator.learn(settledEstimate(this.#asked), usage)
   }
 
   failed({ error, neverSent: isUnsent }: TransportFailure): void {

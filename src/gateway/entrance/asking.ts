@@ -1,16 +1,18 @@
 /** What a request asks for, as a call that can be admitted. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { priorityRanks } from '../../../machines/index.ts'
+import { type PriorityClass, priorityRanks } from '../../../machines/index.ts'
 import { noAmbient } from '../../carrier/ambient.ts'
 import type { LaneHost } from '../../host/host.ts'
 import { kernelOf } from '../../host/internal.ts'
 import { callOf } from '../../host/request.ts'
+import type { ScopeRunner } from '../../host/scope-runner.ts'
 import type { AskedCall } from '../calls/asked-call.ts'
 import { withUsageAsked } from '../calls/asked-usage.ts'
 import { withPriorityMember } from '../calls/body-priority.ts'
 import { asksForEvents } from '../calls/event-calls.ts'
 import { pathAndQuery, type Route } from '../config/upstreams.ts'
+import { weigh } from '../identity/body-weight.ts'
 import type { TokenEstimator } from '../identity/estimator.ts'
 import { maxOutputIn } from '../identity/max-output.ts'
 import type { ScopeFinder } from '../identity/scopes.ts'
@@ -79,7 +81,8 @@ export const askedCall = (
   if (isProblems(said)) return said
   const runner = scopes.find(routing.namer.identify(subject))
   if (runner === 'too-many' || isProblems(runner)) return runner
-  const estimatedTokens = estimator.estimate(plain, model, runner.name)
+  const weight = weigh({ body: plain, wire: upstream.wire, rule: found.row.estimate, contentType })
+  const estimatedTokens = estimator.estimate(weight, runner.name)
   const maxOutputTokens = maxOutputIn(plain)
   const { clock } = kernelOf(host)
   const asks = {
@@ -87,7 +90,12 @@ export const askedCall = (
     ...(maxOutputTokens === null ? {} : { maxOutputTokens }),
     ...requestOfHeaders(said, clock.now()),
   }
-  const call = callOf(asks, runner.name, noAmbient)
+  const described = callOf(asks, runner.name, noAmbient)
+  const outputTokens =
+    found.row.estimate === 'input'
+      ? 0
+      : expectedOutput(estimator, runner, described.priorityClass, maxOutputTokens)
+  const call = { ...described, outputTokens }
   const body = held.buffer
   // Told only where it is honoured, only what the client said, and only in a body that can be changed.
   const isRanked =
@@ -115,6 +123,7 @@ export const askedCall = (
     idField: upstream.name.startsWith('emulator/') ? 'x-emulator-call-id' : null,
     held,
     bodyBytes: plain.byteLength,
+    weight,
     estimatedTokens,
     statedId: said.id,
     sdkRetries: said.sdkRetries,
@@ -122,4 +131,15 @@ export const askedCall = (
     hidesUsage: asking !== sent,
     warning: said.unknownPriority ? unknownPriorityWarning : null,
   }
+}
+
+/** Never more than a minute's limit: a guess must not stop a call for good. */
+const expectedOutput = (
+  estimator: TokenEstimator,
+  { name, context }: ScopeRunner,
+  priorityClass: PriorityClass,
+  maxOutputTokens: number | null,
+): number => {
+  const expected = estimator.estimateOutput({ scope: name, priorityClass, maxOutputTokens })
+  return Math.min(expected, context.policy.limits?.outputTokensPerMinute ?? expected)
 }

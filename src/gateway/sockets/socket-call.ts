@@ -1,7 +1,7 @@
 /** One response that a client asks for on its WebSocket: held until its permit is here, settled by its last event. */
 import type { AdmissionError } from '../../host/errors.ts'
 import type { Disposition, Permit } from '../../host/permit.ts'
-import type { AskedCall } from '../calls/asked-call.ts'
+import { type AskedCall, settledEstimate } from '../calls/asked-call.ts'
 import type { CallPorts } from '../calls/call-ports.ts'
 import { CallWait } from '../calls/call-wait.ts'
 import { Place, type PlaceHolder } from '../calls/place.ts'
@@ -103,7 +103,7 @@ export class SocketCall implements PlaceHolder {
   /** The last event of the response came. After `waiting` it was a refusal before the response had begun. */
   ended({ usage, evidence }: ResponseEnd): Disposition {
     const { scopes, counters, estimator } = this.#ports
-    const { runner, bodyBytes, estimatedTokens } = this.asked
+    const { runner } = this.asked
     if (evidence !== null) scopes.proven(runner.name)
     const settlement = passed({ usage, evidence, truncated: false })
     if (settlement.outcome === 'throttled' && !this.hasBegun) {
@@ -118,7 +118,7 @@ export class SocketCall implements PlaceHolder {
       this.place.end(settlement)
     }
     if (settlement.outcome === 'completed' && usage !== null)
-      estimator.learn(bodyBytes, usage, runner.name, estimatedTokens)
+      estimator.learn(settledEstimate(this.asked), usage)
     this.finish()
     return 'ended'
   }
