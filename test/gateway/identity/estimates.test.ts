@@ -1,7 +1,7 @@
 /** What calls are estimated at: by what stands in their bodies, and by what calls before them took. */
 import { deflateSync } from 'node:zlib'
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { Wire } from '../../../src/gateway/answers/wire.ts'
 import { weigh, wireOfProvider } from '../../../src/gateway/identity/body-weight.ts'
 import { makeBytesEstimator } from '../../../src/gateway/identity/estimator.ts'
@@ -225,7 +225,7 @@ describe('through the gateway', () => {
     const body = JSON.stringify({ model: 'm', max_tokens: 64_000, messages: [] })
     const calls = Array.from({ length: 5 }, () => post(setting.scripted, {}, { body }).catch(() => null))
     await upstream.next()
-    await new Promise((resolve) => setTimeout(resolve, 200))
+    await vi.waitFor(() => expect(setting.waiting()).toBe(4))
     expect(upstream.arrivals.length).toBe(1)
     for (const { response } of upstream.arrivals) response.destroy()
     void calls
