@@ -19,7 +19,7 @@ export const withRows = (text: string): string => {
     ...wires.map((wire) => `| ${wire} | ${routeKinds.map((kind) => cell(wire, kind)).join(' | ')} |`),
   ]
   return text.replace(
-    /<!-- rows -->\n[^]*?<!-- end of rows -->/,
+    /<!-- rows -->\n[\s\S]*?<!-- end of rows -->/,
     () => `<!-- rows -->\n${lines.join('\n')}\n<!-- end of rows -->`,
   )
 }

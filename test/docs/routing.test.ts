@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { parseConfig } from '../../src/gateway/config/config.ts'
 import {
-  ClassifySchema,
+  ClassifyRuleSchema,
   classifyPresets,
   RouteSchema,
-  ScopesSchema,
+  ScopeRuleSchema,
   scopePresets,
   WhenSchema,
 } from '../../src/gateway/routing/schema.ts'
@@ -20,19 +20,15 @@ it('has every row of the route table: `node test/docs/routing-page.ts` writes th
 
 it('has every field of each table, and every preset', () => {
   const names = (schema: { readonly fields: object }): ReadonlyArray<string> => Object.keys(schema.fields)
-  const unions = [ClassifySchema, ScopesSchema].flatMap(({ schema }) => schema.members.flatMap(names))
-  for (const name of [
-    ...names(RouteSchema),
-    ...names(WhenSchema),
-    ...unions,
-    ...classifyPresets,
-    ...scopePresets,
-  ])
+  const schemas = [RouteSchema, WhenSchema, ClassifyRuleSchema, ScopeRuleSchema]
+  for (const name of [...schemas.flatMap(names), ...classifyPresets, ...scopePresets, 'preset'])
     expect(text, name).toContain(`\`${name}\``)
 })
 
 it('has examples that the configuration takes', () => {
-  const examples = [...text.matchAll(/```json\n([^]*?)```/g)].map(([, example]) => JSON.parse(example ?? ''))
+  const examples = [...text.matchAll(/```json\n([\s\S]*?)```/g)].map(([, example]) =>
+    JSON.parse(example ?? ''),
+  )
   expect(examples.length).toBe(3)
   for (const example of examples) expect(parseConfig(example)).toMatchObject(example)
 })

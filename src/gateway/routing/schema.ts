@@ -48,7 +48,7 @@ export const scopePresets = ['model-families', 'accounts'] as const
 const preset = <const Names extends ReadonlyArray<string>>(names: Names) =>
   Schema.Struct({ preset: Schema.Literals(names) })
 
-const ClassifyRuleSchema = Schema.Struct({
+export const ClassifyRuleSchema = Schema.Struct({
   /** Shown where a row is explained. Default: its number. */
   name: Schema.optionalKey(text(1, 100)),
   when: Schema.optionalKey(WhenSchema),
@@ -66,7 +66,7 @@ const ClassifyRuleSchema = Schema.Struct({
 /** The first row that fits counts. */
 export const ClassifySchema = Schema.Array(Schema.Union([preset(classifyPresets), ClassifyRuleSchema]))
 
-const ScopeRuleSchema = Schema.Struct({
+export const ScopeRuleSchema = Schema.Struct({
   /** Shown where a row is explained. Default: its number. */
   name: Schema.optionalKey(text(1, 100)),
   when: Schema.optionalKey(WhenSchema),
