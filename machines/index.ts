@@ -10,20 +10,9 @@ export { checkEvent } from './model/event-check.ts'
 export * from './model/evidence.ts'
 export { InvalidInput } from './model/invalid.ts'
 export { InvariantBroken, type InvariantNumber } from './model/invariant.ts'
-export {
-  adaptivePolicy,
-  defaultPolicy,
-  type Limits,
-  type Policy,
-  type PolicyInput,
-  type PresetName,
-  parsePolicy,
-  policyDifferences,
-  policyPresets,
-  poolPolicy,
-  type QosPolicy,
-  reserveOf,
-} from './model/policy.ts'
+export { type Limits, type Policy, type PresetName, type QosPolicy, reserveOf } from './model/policy.ts'
+export { type PolicyInput, parsePolicy, policyDifferences } from './model/policy-input.ts'
+export { adaptivePolicy, contractPolicy, defaultPolicy, policyPresets, poolPolicy } from './model/presets.ts'
 export { type Fit, fitOf, type NoFitReason } from './scheduling/fit-prediction.ts'
 export { waitReason } from './scheduling/wait-reason.ts'
 export { type PrimaryWorstCase, type WorstCase, worstCaseWaitMs } from './scheduling/worst-case.ts'

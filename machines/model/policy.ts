@@ -1,16 +1,7 @@
 import { Schema } from 'effect'
 import { maxTokens } from './call.ts'
-import { type Charges, ChargesSchema, defaultCharges } from './charges.ts'
-import {
-  decodeOrThrow,
-  finite,
-  InvalidInput,
-  integer,
-  maxSafe,
-  type Problem,
-  shown,
-  text,
-} from './invalid.ts'
+import { ChargesSchema } from './charges.ts'
+import { decodeOrThrow, finite, InvalidInput, integer, maxSafe, type Problem, text } from './invalid.ts'
 
 const day = 24 * 60 * 60_000
 const durationMs = integer(0, 30 * day)
@@ -48,17 +39,15 @@ const QosSchema = Schema.Struct({
 /** The limits by which a shared server sheds calls. */
 export type QosPolicy = typeof QosSchema.Type
 
-/** Everything sized by the capacity. */
-const autoQos: QosPolicy = {
-  bandPlaces: 'auto',
-  principalCalls: 'auto',
-  burstCalls: 'auto',
-  callsPerSecond: 'auto',
-}
-
 export const strategies = ['quiet', 'holdSteady', 'stepUp', 'backfill', 'adaptive'] as const
 
+/** The names of the presets (`model/presets.ts`). */
+export const presetNames = ['contract', 'adaptive', 'pool'] as const
+export type PresetName = (typeof presetNames)[number]
+
 const PolicySchema = Schema.Struct({
+  /** The preset that gives the fields that a later change leaves out: a scope keeps that with which it was opened. */
+  preset: Schema.Literals(presetNames),
   /** Calls in flight at most. */
   capacity: integer(1, 65_536),
   /**
@@ -150,167 +139,6 @@ const PolicySchema = Schema.Struct({
 
 /** Every setting of one scope. Durations in milliseconds. */
 export type Policy = typeof PolicySchema.Type
-export type PolicyInput = Partial<Omit<Policy, 'limits' | 'charges' | 'qos'>> & {
-  /** The preset that gives the fields that are left out. Default: that of the function that takes the policy. */
-  readonly preset?: PresetName
-  readonly limits?: Partial<Limits>
-  /** A field that is left out is as in `defaultCharges`. */
-  readonly charges?: Partial<Charges>
-  /** A field that is left out is `auto`: `{}` sizes everything by the capacity. */
-  readonly qos?: Partial<QosPolicy> | null
-}
-
-export const noLimits: Limits = {
-  requestsPerMinute: null,
-  requestsPerDay: null,
-  inputTokensPerMinute: null,
-  inputTokensPerDay: null,
-  outputTokensPerMinute: null,
-  outputTokensPerDay: null,
-}
-
-/**
- * A provider scope: a large conversation call against background calls under limits that nobody told
- * us. Policies in journals are completed from it, so a field that is added is given what scopes did before,
- * or that is said in `asBefore`.
- */
-export const defaultPolicy: Policy = {
-  capacity: 32,
-  capacityFloor: null,
-  reserve: 'auto',
-  reserveFraction: 0.34,
-  tokenReserve: 0,
-  squeezeMs: 0,
-  inFlight: 'settle',
-  toleratedInFlight: 0,
-  patienceMs: 30_000,
-  afterPatience: 'proceed',
-  graceMs: 5_000,
-  quietWindowMs: 60_000,
-  strategy: 'adaptive',
-  hold: 'untilSettled',
-  quantumTokens: 64_000,
-  drainIntervalMs: 1_000,
-  maxDeferralMs: 120_000,
-  maxRankDeferralMs: 60_000,
-  lingerMs: 5_000,
-  primaryPendingTimeoutMs: 30 * 60_000,
-  primaryActiveTimeoutMs: 30 * 60_000,
-  auxiliaryPendingTimeoutMs: 6 * 60 * 60_000,
-  auxiliaryActiveTimeoutMs: 15 * 60_000,
-  turnTimeoutMs: 60 * 60_000,
-  maxAttempts: 60,
-  pacingBaseMs: 250,
-  pacingMaxMs: 8_000,
-  quotaHoldMs: 5 * 60_000,
-  unclaimedExpiryMs: 10 * 60_000,
-  settledRetention: 4_096,
-  settledRetentionMs: 0,
-  unknownRetentionMs: 7 * 24 * 60 * 60_000,
-  unknownAfterRestart: 'report',
-  limits: noLimits,
-  charges: defaultCharges,
-  weights: {},
-  quotas: {},
-  principalQuota: null,
-  qos: null,
-}
-
-/**
- * For a provider that charges input tokens when it accepts a call, as the large providers do. Running calls
- * do not delay a primary there, so no primary waits for an answer to end.
- */
-export const adaptivePolicy: Policy = {
-  ...defaultPolicy,
-  capacityFloor: 4,
-  // A pending primary closes the gate and gets the next place; no place has to stay empty for it.
-  reserve: 0,
-  tokenReserve: 'auto',
-  inFlight: 'tolerate',
-  hold: 'untilAccepted',
-}
-
-/** A worker pool or a read lane: the same machine with a capacity and without budgets. */
-export const poolPolicy: Policy = {
-  ...defaultPolicy,
-  // These calls have no tokens: a turn is one call.
-  quantumTokens: 1,
-  inFlight: 'tolerate',
-  quietWindowMs: 0,
-  hold: 'whileWaiting',
-  drainIntervalMs: 0,
-  lingerMs: 0,
-}
-
-/** The presets by name. `contract` follows the contract's letter, `pool` is for workers without a provider. */
-export const policyPresets = {
-  contract: defaultPolicy,
-  adaptive: adaptivePolicy,
-  pool: poolPolicy,
-} as const
-
-export type PresetName = keyof typeof policyPresets
-
-const presetNamed = (name: unknown): Policy => {
-  if (typeof name === 'string' && Object.hasOwn(policyPresets, name)) return policyPresets[name as PresetName]
-  const expected = `one of ${Object.keys(policyPresets).join(', ')}`
-  throw new InvalidInput([{ field: 'policy.preset', expected, got: shown(name) }])
-}
-
-/**
- * Fills in the fields that are left out, from the preset that `input` names or else from `base`, and checks the
- * whole. Throws `InvalidInput` with field, range and value.
- */
-export const parsePolicy = (input: PolicyInput = {}, base: Policy = defaultPolicy): Policy => {
-  if (typeof input !== 'object' || input === null || input.preset === undefined)
-    return completed('policy', input, base)
-  const { preset, ...fields } = input
-  return completed('policy', fields, presetNamed(preset))
-}
-
-/** The fields of `policy` that differ from `base`, so that `parsePolicy(differences, base)` is `policy` again. */
-export const policyDifferences = (policy: Policy, base: Policy = defaultPolicy): Partial<Policy> =>
-  Object.fromEntries(
-    Object.entries(policy).filter(
-      ([field, value]) => JSON.stringify(value) !== JSON.stringify(base[field as keyof Policy]),
-    ),
-  )
-
-/**
- * The values of fields whose default has changed: they keep the behaviour of scopes from before the field
- * existed.
- */
-const asBefore: Partial<Policy> = { maxRankDeferralMs: null }
-
-/**
- * A policy from a journal or a snapshot. An older version may have written it: missing fields get the values
- * that keep its old meaning. `name` is used in errors, for example `snapshot.policy`. Throws `InvalidInput`.
- */
-export const restorePolicy = (stored: unknown, name: string): Policy =>
-  completed(
-    name,
-    typeof stored === 'object' && stored !== null ? { ...asBefore, ...stored } : (stored as PolicyInput),
-    defaultPolicy,
-  )
-
-const completed = (name: string, input: PolicyInput, base: Policy): Policy => {
-  const whole =
-    typeof input === 'object' && input !== null
-      ? {
-          ...base,
-          ...input,
-          limits: merged(base.limits, input.limits),
-          charges: merged(base.charges, input.charges),
-          qos:
-            input.qos === null
-              ? null
-              : input.qos === undefined
-                ? base.qos
-                : merged(base.qos ?? autoQos, input.qos),
-        }
-      : input
-  return checkPolicy(whole, name)
-}
 
 /** Checks a whole policy: a missing field is a fault. `name` is used in errors. Throws `InvalidInput`. */
 export const checkPolicy = (input: unknown, name: string): Policy => {
@@ -342,9 +170,6 @@ export const checkPolicy = (input: unknown, name: string): Policy => {
   // Every event reads a dozen fields. A decoded record is a hash table to V8; a copy of it has a fixed shape.
   return { ...policy }
 }
-
-const merged = (base: object, input: unknown): unknown =>
-  input === undefined ? base : typeof input === 'object' && input !== null ? { ...base, ...input } : input
 
 const roundHalfToEven = (value: number): number => {
   const floor = Math.floor(value)

@@ -26,7 +26,7 @@ export const printed = ({ configPath, scope, json }: PrintRequest): string => {
   const upstreams = [...config.upstreams, ...emulatorUpstreams('http://127.0.0.1')]
   const book = new PolicyBook(config.policies, upstreams)
   if (scope !== null) {
-    const values = policyValues(book.shown(scope), book.of(scope) ?? parsePolicy())
+    const values = policyValues(book.shown(scope), parsePolicy(book.of(scope)))
     return json ? JSON.stringify({ scope, ...book.shown(scope) }) : table(values)
   }
   const settings = Object.entries(config)

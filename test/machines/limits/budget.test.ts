@@ -13,7 +13,8 @@ import {
   neverFits,
   noBudget,
 } from '../../../machines/limits/budget.ts'
-import { type Limits, noLimits } from '../../../machines/model/policy.ts'
+import type { Limits } from '../../../machines/model/policy.ts'
+import { noLimits } from '../../../machines/model/presets.ts'
 import { Story } from '../story.ts'
 
 const minuteMs = 60_000

@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from 'vitest'
 import type { PriorityClass } from '../../../machines/index.ts'
-import { poolPolicy } from '../../../machines/model/policy.ts'
+import { poolPolicy } from '../../../machines/model/presets.ts'
 import { seededRandom } from '../../../src/simulation/random.ts'
 import { Story } from '../story.ts'
 

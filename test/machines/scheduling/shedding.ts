@@ -7,7 +7,7 @@ import {
   parsePolicy,
 } from '../../../machines/index.ts'
 import { limitsOf } from '../../../machines/limits/shed-limits.ts'
-import { poolPolicy } from '../../../machines/model/policy.ts'
+import { poolPolicy } from '../../../machines/model/presets.ts'
 import { blankCall, Story } from '../story.ts'
 
 export const ingest = 'background_ingestion'

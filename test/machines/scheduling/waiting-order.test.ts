@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { toArray } from '../../../machines/collections/queue.ts'
 import type { PolicyInput, PriorityClass } from '../../../machines/index.ts'
-import { poolPolicy } from '../../../machines/model/policy.ts'
+import { poolPolicy } from '../../../machines/model/presets.ts'
 import { refusalOf, Story } from '../story.ts'
 import { ask, ingest, server } from './shedding.ts'
 
