@@ -43,9 +43,10 @@ import { type Arrival, askedCall } from './asking.ts'
 import { isProblems } from './call-headers.ts'
 import { type Doorkeeper, isToken } from './doorkeeper.ts'
 import type { EntranceGuard } from './guarded.ts'
+import { lanesOf, sendJson } from './lanes.ts'
 import { isOperator, releaseScope } from './operator.ts'
 import { isSignedForHost } from './signed.ts'
-import { targetOf } from './target.ts'
+import { hostsIn, targetOf } from './target.ts'
 
 export interface DoorPorts {
   readonly host: LaneHost
@@ -167,7 +168,7 @@ export class Door {
     if (path === '/lanes/release' && request.method === 'POST') return this.#release(request, response)
     const holder = doorkeeper.holderOf(request)
     if (holder !== null && !isToken(holder)) return this.#refuse(request, response, holder)
-    if (path === '/lanes') return sendJson(response, this.#lanes())
+    if (path === '/lanes') return sendJson(response, this.#lanes)
     const route = this.#ports.router.route(target)
     if (route === null) return this.#refuse(request, response, notFound(this.#ports.router.routes))
     if (this.#closing) return sendProblem(response, closing, { connection: 'close' })
@@ -217,6 +218,13 @@ export class Door {
         else sendJson(response, release)
       }),
     )
+  }
+
+  get #lanes(): object {
+    const { size: sockets } = this.sockets
+    const [keptPlaces, heldBytes] = [this.#places.size, this.#held.bytes]
+    const { liveCalls } = this
+    return lanesOf(this.#ports, { startedAt: this.#startedAtMs, liveCalls, sockets, keptPlaces, heldBytes })
   }
 
   get #passage(): PassagePorts {
@@ -293,41 +301,4 @@ export class Door {
     request.resume()
     sendProblem(response, problem, own)
   }
-
-  /** Content-free: counts, times, names. */
-  #lanes(): object {
-    const { host, counters, upstreams, estimates, scopes, policyShown } = this.#ports
-    return {
-      at: kernelOf(host).clock.now(),
-      gateway: {
-        startedAt: this.#startedAtMs,
-        liveCalls: this.liveCalls,
-        sockets: this.sockets.size,
-        keptPlaces: this.#places.size,
-        heldBytes: this.#held.bytes,
-        scopes: scopes.counts,
-        counters,
-        estimates: estimates(),
-        upstreams: upstreams.map(({ name, provider, wire }) => ({ name, provider, wire })),
-      },
-      scopes: host.status().map((status) => {
-        const policy = kernelOf(host).runners.get(status.scope)?.context.policy
-        return policy === undefined ? status : { ...status, policy: policyShown(status.scope, policy) }
-      }),
-    }
-  }
-}
-
-/** `node:http` shows the first of several; another server may take the last. */
-const hostsIn = ({ rawHeaders }: IncomingMessage): number =>
-  rawHeaders.filter((part, index) => index % 2 === 0 && part.toLowerCase() === 'host').length
-
-const sendJson = (response: ServerResponse, value: object): void => {
-  const body = JSON.stringify(value)
-  response.writeHead(200, {
-    'content-type': 'application/json',
-    'content-length': Buffer.byteLength(body),
-    'cache-control': 'no-store',
-  })
-  response.end(body)
 }
