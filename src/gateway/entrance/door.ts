@@ -1,8 +1,6 @@
 /** Where a request goes: to its own route, past admission, or through it. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Policy } from '../../../machines/index.ts'
-import type { LaneHost } from '../../host/host.ts'
 import { kernelOf } from '../../host/internal.ts'
 import { LimitReader } from '../answers/reading.ts'
 import { ProxiedCall } from '../calls/call.ts'
@@ -11,12 +9,9 @@ import { KeptPlaces } from '../calls/kept-places.ts'
 import { WaitAnswers } from '../calls/patience.ts'
 import { StatedWaits } from '../calls/stated-waits.ts'
 import type { KeepAlive } from '../config/config.ts'
-import type { Counters } from '../config/counters.ts'
-import type { ShownPolicy } from '../config/policies.ts'
-import type { Router, Upstream } from '../config/upstreams.ts'
-import type { EstimateReading, TokenEstimator } from '../identity/estimator.ts'
+import type { Router } from '../config/upstreams.ts'
+import type { TokenEstimator } from '../identity/estimator.ts'
 import { modelOf, textMember } from '../identity/model-of.ts'
-import type { ScopeFinder } from '../identity/scopes.ts'
 import { type HeldBody, HeldBytes, mayHoldJson, readBody } from '../passage/body.ts'
 import { type Coding, codingsIn, knownCodings } from '../passage/codings.ts'
 import { decodeBody } from '../passage/decoded-body.ts'
@@ -43,23 +38,15 @@ import { type Arrival, askedCall } from './asking.ts'
 import { isProblems } from './call-headers.ts'
 import { type Doorkeeper, isToken } from './doorkeeper.ts'
 import type { EntranceGuard } from './guarded.ts'
-import { lanesOf, sendJson } from './lanes.ts'
+import { type LanesPorts, lanesOf, sendJson } from './lanes.ts'
 import { isOperator, releaseScope } from './operator.ts'
 import { isSignedForHost } from './signed.ts'
 import { hostsIn, targetOf } from './target.ts'
 
-export interface DoorPorts {
-  readonly host: LaneHost
+export interface DoorPorts extends LanesPorts {
   readonly router: Router
-  readonly upstreams: ReadonlyArray<Upstream>
-  readonly scopes: ScopeFinder
-  /** A scope's policy in force, with the source of each value. */
-  readonly policyShown: (scope: string, inForce: Policy) => ShownPolicy
   readonly transport: Transport
   readonly estimator: TokenEstimator
-  /** What the estimator has learned, by scope; null when it does not tell. */
-  readonly estimates: () => Readonly<Record<string, EstimateReading>> | null
-  readonly counters: Counters
   readonly entrance: EntranceGuard
   readonly doorkeeper: Doorkeeper
   readonly operatorToken: string

@@ -1,7 +1,24 @@
 /** What `/lanes` shows. */
 import type { ServerResponse } from 'node:http'
+import type { Policy } from '../../../machines/index.ts'
+import type { LaneHost } from '../../host/host.ts'
 import { kernelOf } from '../../host/internal.ts'
-import type { DoorPorts } from './door.ts'
+import type { Counters } from '../config/counters.ts'
+import type { ShownPolicy } from '../config/policies.ts'
+import type { Upstream } from '../config/upstreams.ts'
+import type { EstimateReading } from '../identity/estimator.ts'
+import type { ScopeFinder } from '../identity/scopes.ts'
+
+export interface LanesPorts {
+  readonly host: LaneHost
+  readonly upstreams: ReadonlyArray<Upstream>
+  readonly scopes: ScopeFinder
+  /** A scope's policy in force, with the source of each value. */
+  readonly policyShown: (scope: string, inForce: Policy) => ShownPolicy
+  /** What the estimator has learned, by scope; null when it does not tell. */
+  readonly estimates: () => Readonly<Record<string, EstimateReading>> | null
+  readonly counters: Counters
+}
 
 /** What the door counts itself. */
 export interface DoorReadings {
@@ -15,7 +32,7 @@ export interface DoorReadings {
 
 /** Content-free: counts, times, names. */
 export const lanesOf = (
-  { host, counters, upstreams, estimates, scopes, policyShown }: DoorPorts,
+  { host, counters, upstreams, estimates, scopes, policyShown }: LanesPorts,
   readings: DoorReadings,
 ): object => ({
   at: kernelOf(host).clock.now(),
