@@ -4,7 +4,6 @@ import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Console, Effect } from 'effect'
 import { hostSource, makeInspector } from '../../inspector/server.ts'
-import type { ScopeContext } from '../../machines/index.ts'
 import { defaultJournal, type GatewayConfig } from '../gateway/config/config.ts'
 import { type Gateway, startGateway } from '../gateway/gateway.ts'
 import { installationSecret } from '../gateway/identity/credential.ts'
@@ -14,7 +13,8 @@ import { kernelOf } from '../host/internal.ts'
 import type { JournalFailure } from '../journal/journal.ts'
 import { readConfig } from './configuration.ts'
 import { attempt, CliFailure, lineOf, tryAgainCode } from './failure.ts'
-import { type LogLevel, linesOf, ServeLog } from './serve-log.ts'
+import { follow } from './following.ts'
+import { type LogLevel, ServeLog } from './serve-log.ts'
 
 export interface ServeRequest {
   /** Stated on the command line; they win over the file. */
@@ -53,7 +53,7 @@ export const serve = (request: ServeRequest) =>
       if (!request.log.isQuiet)
         yield* Console.log(greeting(gateway, config, host.status().length, { token, json: request.log.json }))
       yield* Effect.acquireRelease(
-        Effect.sync(() => follow(request, { gateway, host }, log)),
+        Effect.sync(() => follow({ stated: request, config, gateway, host }, log)),
         (stop) => Effect.sync(stop),
       )
       const failure = yield* journalFailure(host)
@@ -62,46 +62,6 @@ export const serve = (request: ServeRequest) =>
       return yield* new CliFailure({ message: lineOf(failure), code: tryAgainCode, isShown: true })
     }),
   )
-
-/** Logs what the scopes do, and takes the policies of the config file again on SIGHUP. Returns how to stop. */
-const follow = (
-  request: ServeRequest,
-  { gateway, host }: Pick<Service, 'gateway' | 'host'>,
-  log: ServeLog,
-): (() => void) => {
-  const kernel = kernelOf(host)
-  const waits = new Map<string, ScopeContext['wait']>()
-  const stopScopes = kernel.observe((observation) => {
-    const { scope } = observation
-    const wait = kernel.runners.get(scope)?.context.wait ?? null
-    for (const line of linesOf(observation, wait, waits.get(scope) ?? null)) log.log(line)
-    if (wait === null) waits.delete(scope)
-    else waits.set(scope, wait)
-  })
-  const stopFaults = gateway.whenFaulty((count) =>
-    log.log({ level: 'error', event: 'fault of the gateway', fields: { count } }),
-  )
-  const warn = (): void => {
-    for (const warning of gateway.warnings)
-      log.log({ level: 'warn', event: 'configuration', fields: { warning } })
-  }
-  const reload = (): void => {
-    try {
-      gateway.usePolicies(readConfig(request).policies)
-      log.log({ level: 'info', event: 'policies read again', fields: { file: request.configPath } })
-      warn()
-    } catch (error) {
-      log.log({ level: 'error', event: 'policies not read again', fields: { problem: lineOf(error) } })
-    }
-  }
-  warn()
-  process.on('SIGHUP', reload)
-  return () => {
-    process.off('SIGHUP', reload)
-    stopFaults()
-    stopScopes()
-  }
-}
 
 const journalFailure = (host: LaneHost): Effect.Effect<JournalFailure> =>
   Effect.callback<JournalFailure>((resume) => {
@@ -139,6 +99,7 @@ const open = async (config: GatewayConfig, allowActions: boolean): Promise<Servi
   if (config.journal === defaultJournal) mkdirSync(dirname(defaultJournal), { recursive: true, mode: 0o700 })
   const host = await openHost({
     journal: config.journal,
+    retention: config.retention,
     // A supervisor that starts the next one while the last one ends should find it waiting, not failing.
     lockWaitMs: 60_000,
     onLocked: ({ message }) => console.error(`rightofway waits: ${message}`),

@@ -57,13 +57,20 @@ export interface CloseOptions {
   readonly graceMs?: number
 }
 
+/** An occurrence that no scope records. */
+export type GatewayNote =
+  /** The gateway failed at a request or a connection; `count` of them so far. */
+  | { readonly kind: 'fault'; readonly count: number }
+  /** A request was refused before it became a call. `problem`: last part of the type's URN. */
+  | { readonly kind: 'refused'; readonly problem: string; readonly status: number }
+
 export interface Gateway {
   /** `http://127.0.0.1:4517`, without a path. */
   readonly url: string
   readonly counters: Readonly<Counters>
   readonly emulator: Emulator
-  /** Hears of each fault of the gateway's own, with their number so far. Returns how to stop. */
-  readonly whenFaulty: (heard: (count: number) => void) => () => void
+  /** Hears of each fault and each refusal of the gateway's own. Returns how to stop. */
+  readonly notes: (heard: (note: GatewayNote) => void) => () => void
   /** Sentences about the configuration: policies whose pattern fits no scope. */
   readonly warnings: ReadonlyArray<string>
   /**
@@ -103,10 +110,13 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   const own: BytesEstimator | null = options.estimator === undefined ? makeBytesEstimator() : null
   const transport = options.transport ?? makeTransport({ environment: options.environment ?? {} })
   const emulator = await startEmulator({ rules, latency: { firstTokenMs, perOutputTokenMs } })
-  const faultListeners = new Set<(count: number) => void>()
+  const listeners = new Set<(note: GatewayNote) => void>()
+  const note = (noted: GatewayNote): void => {
+    for (const heard of listeners) heard(noted)
+  }
   const faulty = (): void => {
     counters.faults += 1
-    for (const heard of faultListeners) heard(counters.faults)
+    note({ kind: 'fault', count: counters.faults })
   }
   const entrance = new EntranceGuard(faulty)
   const upstreams = [...config.upstreams, ...emulatorUpstreams(emulator.url)]
@@ -127,6 +137,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     estimates: () => own?.readings() ?? null,
     counters,
     entrance,
+    refused: ({ name, status }) => note({ kind: 'refused', problem: name, status }),
     doorkeeper,
     operatorToken: operatorToken(secret),
     bodyLimitBytes: config.bodyLimitBytes,
@@ -180,9 +191,9 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     url: urlOf(server.address() as AddressInfo, tls === null ? 'http' : 'https'),
     counters,
     emulator,
-    whenFaulty: (heard) => {
-      faultListeners.add(heard)
-      return () => faultListeners.delete(heard)
+    notes: (heard) => {
+      listeners.add(heard)
+      return () => listeners.delete(heard)
     },
     get warnings() {
       return book.warnings

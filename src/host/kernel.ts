@@ -45,6 +45,7 @@ export class Kernel {
   readonly #observers = new Map<(observation: Observation) => void, () => void>()
   #observerFailures = 0
   readonly #failureListeners: Array<(failure: JournalFailure) => void> = []
+  readonly #scopeFailureListeners = new Set<(scope: string, cause: unknown) => void>()
   readonly #checkpoints = new Map<string, Promise<void>>()
   /** Scopes whose forgetting is not durable yet: their history in the journal is over. */
   readonly #forgetting = new Map<string, Promise<void>>()
@@ -74,6 +75,9 @@ export class Kernel {
         for (const observer of this.#observers.keys()) this.#tell(() => observer(observation))
       },
       written: (runner, episodeEnded) => this.#considerCheckpoint(runner, episodeEnded),
+      failed: ({ name }, cause) => {
+        for (const heard of this.#scopeFailureListeners) this.#tell(() => heard(name, cause))
+      },
       spread: (from, evidence) => this.#spread(from, evidence),
     }
   }
@@ -112,6 +116,12 @@ export class Kernel {
   whenFailed(heard: (failure: JournalFailure) => void): void {
     if (this.#outbox.failure !== null) heard(this.#outbox.failure)
     else this.#failureListeners.push(heard)
+  }
+
+  /** Hears of every scope that stops, and why. Returns how to stop. */
+  whenScopeFails(heard: (scope: string, cause: unknown) => void): () => void {
+    this.#scopeFailureListeners.add(heard)
+    return () => this.#scopeFailureListeners.delete(heard)
   }
 
   get runners(): ReadonlyMap<string, ScopeRunner> {

@@ -71,6 +71,15 @@ const ConfigSchema = Schema.Struct({
   tls: Schema.optionalKey(Schema.Struct({ cert: text(1, 4_096), key: text(1, 4_096) })),
   /** Path of the journal, or `:memory:`. */
   journal: Schema.optionalKey(text(1, 4_096)),
+  /** How much history the journal keeps: what a checkpoint covers goes after `keepMs`, or sooner above `keepBytes`. */
+  retention: Schema.optionalKey(
+    Schema.Struct({
+      /** Default 24 h. */
+      keepMs: Schema.optionalKey(integer(0, 10 * 365 * maxDurationMs)),
+      /** Size of the journal's file in use. Default: no bound. */
+      keepBytes: Schema.optionalKey(integer(1024 * 1024, 2 ** 53 - 1)),
+    }),
+  ),
   /** Largest body of one call. Default 64 MiB. */
   bodyLimitBytes: Schema.optionalKey(integer(1_024, 1024 * 1024 * 1024)),
   /** Bodies of all calls that wait or run. Default 1 GiB; beyond it calls are answered 503. */
@@ -109,6 +118,7 @@ export interface GatewayConfig {
   /** 0 takes a free one. */
   readonly port: number
   readonly journal: string
+  readonly retention: { readonly keepMs?: number; readonly keepBytes?: number }
   readonly allowedHosts: ReadonlyArray<string>
   readonly allowedOrigins: ReadonlyArray<string>
   readonly insecure: boolean
@@ -140,6 +150,7 @@ export const parseConfig = (input: unknown = {}): GatewayConfig => {
     host: config.host ?? '127.0.0.1',
     port: config.port ?? 4_517,
     journal: config.journal ?? defaultJournal,
+    retention: config.retention ?? {},
     allowedHosts: config.allowedHosts ?? [],
     allowedOrigins: config.allowedOrigins ?? [],
     insecure: config.insecure ?? false,

@@ -38,6 +38,7 @@ import { type Arrival, askedCall } from './asking.ts'
 import { isProblems } from './call-headers.ts'
 import { type Doorkeeper, isToken } from './doorkeeper.ts'
 import type { EntranceGuard } from './guarded.ts'
+import { Health } from './health.ts'
 import { type LanesPorts, lanesOf, sendJson } from './lanes.ts'
 import { isOperator, releaseScope } from './operator.ts'
 import { isSignedForHost } from './signed.ts'
@@ -45,6 +46,8 @@ import { hostsIn, targetOf } from './target.ts'
 
 export interface DoorPorts extends LanesPorts {
   readonly router: Router
+  /** Hears of every request that is refused before it becomes a call. */
+  readonly refused: (problem: Problem) => void
   readonly transport: Transport
   readonly estimator: TokenEstimator
   readonly entrance: EntranceGuard
@@ -70,6 +73,7 @@ export class Door {
   readonly #live = new Set<ProxiedCall>()
   readonly #places: KeptPlaces
   readonly #startedAtMs: number
+  readonly #health: Health
   /** Bodies that arrive or are kept: each until it cannot be sent again, or its client is away. */
   readonly #held: HeldBytes
   #closing = false
@@ -80,6 +84,7 @@ export class Door {
     this.#ports = ports
     this.#places = new KeptPlaces(kernelOf(host).clock)
     this.#held = new HeldBytes(ports.heldBodiesLimitBytes)
+    this.#health = new Health(host)
     this.#callPorts = {
       transport,
       estimator,
@@ -151,7 +156,7 @@ export class Door {
     const { doorkeeper } = this.#ports
     const stranger = doorkeeper.refuses(request)
     if (stranger !== null) return this.#refuse(request, response, stranger)
-    if (path === '/healthz') return this.#health(response)
+    if (path === '/healthz') return this.#answerHealth(response)
     if (path === '/lanes/release' && request.method === 'POST') return this.#release(request, response)
     const holder = doorkeeper.holderOf(request)
     if (holder !== null && !isToken(holder)) return this.#refuse(request, response, holder)
@@ -177,10 +182,10 @@ export class Door {
     )
   }
 
-  #health(response: ServerResponse): void {
+  #answerHealth(response: ServerResponse): void {
     const { failure } = kernelOf(this.#ports.host)
     if (failure !== null) return sendProblem(response, journalFailed(failure.message))
-    sendJson(response, { status: this.#closing ? 'closing' : 'ok' })
+    void this.#health.answer(this.#closing).then((answer) => sendJson(response, answer))
   }
 
   /** `{"scope": name}`, from the operator: ends the waits that the provider imposed. */
@@ -221,7 +226,9 @@ export class Door {
 
   #full(response: ServerResponse): void {
     this.#ports.counters.full += 1
-    sendProblem(response, full(this.#held.limit))
+    const problem = full(this.#held.limit)
+    this.#ports.refused(problem)
+    sendProblem(response, problem)
   }
 
   /** An encoded body is looked into by a decoded copy, and passed on as it came. */
@@ -259,7 +266,9 @@ export class Door {
     if (isProblems(asked)) return this.#refuse(request, response, badRequest(asked))
     if (asked === 'too-many') {
       counters.full += 1
-      return sendProblem(response, tooManyScopes(scopesLimit))
+      const problem = tooManyScopes(scopesLimit)
+      this.#ports.refused(problem)
+      return sendProblem(response, problem)
     }
     counters.calls += 1
     if (asked.sdkRetries > 0) counters.sdkRetries += 1
@@ -283,6 +292,7 @@ export class Door {
     problem: Problem,
     own: Readonly<Record<string, string>> = {},
   ): void {
+    this.#ports.refused(problem)
     this.#ports.counters.invalid += 1
     // What is left of the body is read and dropped, so that the client sees the answer.
     request.resume()

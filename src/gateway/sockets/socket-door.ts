@@ -30,6 +30,8 @@ export interface SocketDoorPorts extends AskingPorts {
   /** Of the transport, which may have to go through a proxy. */
   readonly transport: Transport
   readonly held: HeldBytes
+  /** Hears of every connection that is refused. */
+  readonly refused: (problem: Problem) => void
   readonly bodyLimitBytes: number
   readonly scopesLimit: number
 }
@@ -95,6 +97,7 @@ export class SocketDoor {
     const found = this.#routeOf(request)
     if ('status' in found) {
       this.#ports.calls.counters.invalid += 1
+      this.#ports.refused(found)
       return refuse(socket, found)
     }
     this.#connect(request, socket, head, found)
