@@ -138,6 +138,7 @@ const open = async (config: GatewayConfig, allowActions: boolean): Promise<Servi
   if (config.journal === defaultJournal) mkdirSync(dirname(defaultJournal), { recursive: true, mode: 0o700 })
   const host = await openHost({
     journal: config.journal,
+    retention: config.retention,
     // A supervisor that starts the next one while the last one ends should find it waiting, not failing.
     lockWaitMs: 60_000,
     onLocked: ({ message }) => console.error(`rightofway waits: ${message}`),

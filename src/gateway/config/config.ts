@@ -9,6 +9,8 @@ import type { TlsFiles } from '../entrance/tls.ts'
 import { builtInUpstreams, reservedNames, type Upstream } from './upstreams.ts'
 
 const maxDurationMs = 24 * 60 * 60_000
+/** Ten years. */
+const maxRetentionMs = 3_653 * maxDurationMs
 
 const segment = Schema.String.check(
   Schema.makeFilter((value: string) =>
@@ -66,6 +68,13 @@ const ConfigSchema = Schema.Struct({
   tls: Schema.optionalKey(Schema.Struct({ cert: text(1, 4_096), key: text(1, 4_096) })),
   /** Path of the journal, or `:memory:`. */
   journal: Schema.optionalKey(text(1, 4_096)),
+  /** How long entries of the journal are kept that a checkpoint stands for, and above which size of the file in use the oldest go sooner. Default 24 h, of any size. */
+  retention: Schema.optionalKey(
+    Schema.Struct({
+      keepMs: Schema.optionalKey(integer(0, maxRetentionMs)),
+      keepBytes: Schema.optionalKey(integer(1024 * 1024, Number.MAX_SAFE_INTEGER)),
+    }),
+  ),
   /** Largest body of one call. Default 64 MiB. */
   bodyLimitBytes: Schema.optionalKey(integer(1_024, 1024 * 1024 * 1024)),
   /** Bodies of all calls that wait or run. Default 1 GiB; beyond it calls are answered 503. */
@@ -104,6 +113,8 @@ export interface GatewayConfig {
   /** 0 takes a free one. */
   readonly port: number
   readonly journal: string
+  /** As in `openHost`. */
+  readonly retention: { readonly keepMs?: number; readonly keepBytes?: number }
   readonly allowedHosts: ReadonlyArray<string>
   readonly allowedOrigins: ReadonlyArray<string>
   readonly insecure: boolean
@@ -135,6 +146,7 @@ export const parseConfig = (input: unknown = {}): GatewayConfig => {
     host: config.host ?? '127.0.0.1',
     port: config.port ?? 4_517,
     journal: config.journal ?? defaultJournal,
+    retention: config.retention ?? {},
     allowedHosts: config.allowedHosts ?? [],
     allowedOrigins: config.allowedOrigins ?? [],
     insecure: config.insecure ?? false,

@@ -177,9 +177,15 @@ export class Door {
   }
 
   #health(response: ServerResponse): void {
-    const { failure } = kernelOf(this.#ports.host)
+    const { failure, journal } = kernelOf(this.#ports.host)
     if (failure !== null) return sendProblem(response, journalFailed(failure.message))
-    sendJson(response, { status: this.#closing ? 'closing' : 'ok' })
+    const status = this.#closing ? 'closing' : 'ok'
+    const tell = (body: object): void => this.#guarded(response, () => sendJson(response, body))
+    void journal.usage().then(
+      (usage) => tell({ status, journal: usage }),
+      // It has just been closed, or has just failed, which the next one hears.
+      () => tell({ status }),
+    )
   }
 
   /** `{"scope": name}`, from the operator: ends the waits that the provider imposed. */
