@@ -4,6 +4,7 @@ export {
   adaptivePolicy,
   type Call,
   type Charges,
+  contractPolicy,
   type Decision,
   defaultCharges,
   defaultPolicy,
@@ -39,8 +40,9 @@ export {
 } from './carrier/priority.ts'
 export { currentPriority, delegate, delegated, priorityField, withPriority } from './carrier/with-priority.ts'
 export type { AskedRequest } from './clients/asked-request.ts'
-export { type CallContext, withCall } from './clients/call-context.ts'
+export { type CallContext, currentCall, withCall } from './clients/call-context.ts'
 export { type LanedFetchOptions, lanedFetch } from './clients/laned-fetch.ts'
+export { type LangChainLanes, langChainLanes } from './clients/laned-langchain.ts'
 export { type LanedModelOptions, type LanguageModelLike, lanedModel } from './clients/laned-model.ts'
 export {
   deferring,
@@ -108,6 +110,7 @@ export {
   JournalLocked,
   JournalTooNew,
   JournalUnavailable,
+  type JournalUsage,
 } from './journal/journal.ts'
 export { type ForegroundSink, foregroundInput } from './leases/foreground-input.ts'
 export {

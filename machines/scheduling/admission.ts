@@ -145,6 +145,8 @@ export interface NextPrimary extends Seated {
   readonly aged: boolean
 }
 
+const noSeats: ReadonlyArray<number> = []
+
 const firstOfRank = (context: ScopeContext, rank: number): NextPrimary | null => {
   // One that has inherited a better rank since has left an empty place behind.
   const belongs = (one: Waiting): boolean => standingRank(context.policy, one) === rank
@@ -162,7 +164,7 @@ const firstOfRank = (context: ScopeContext, rank: number): NextPrimary | null =>
     queue,
     takesSeat: true,
     displaced: null,
-    dropped: [],
+    dropped: noSeats,
     aged: false,
   }
 }

@@ -143,7 +143,7 @@ const removed = (queues: RankFavor['ofBegun'], key: string, seq: number): RankFa
 
 /** A call waits no more: granted, withdrawn or expired. */
 export const leaveFavor = (draft: Draft, waiting: Waiting): void => {
-  unmark(draft, waiting)
+  if (waiting.call.turnId !== null) unmark(draft, waiting)
   const { call, seq } = waiting
   if (call.lane !== 'primary' || draft.favor.ranks === noRankFavors) return
   for (const [rank, favor] of draft.favor.ranks.entries()) {

@@ -22,7 +22,7 @@ export interface AmbientPermit {
 
 /** A function that runs with a permit. */
 export interface AmbientRun {
-  /** It has returned or thrown: what still runs in its surroundings waits for it no longer, and nobody lends it a place. */
+  /** The function has returned or thrown: a call that is made in its surroundings after that borrows no place from it. */
   isOver: boolean
 }
 

@@ -1,4 +1,4 @@
-/** The configuration of a verb: what the flags state, then what the file of `--config` says, then the defaults. */
+/** The configuration of a verb: its flags win over the file of `--config`, which wins over the defaults. */
 import { readFileSync } from 'node:fs'
 import { InvalidInput } from '../../machines/index.ts'
 import { type GatewayConfig, parseConfig } from '../gateway/config/config.ts'

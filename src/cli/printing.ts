@@ -1,7 +1,9 @@
 /** The work of `config print`, apart from its flags. */
-import { parsePolicy } from '../../machines/index.ts'
+import { type PolicyInput, parsePolicy } from '../../machines/index.ts'
+import type { GatewayConfig } from '../gateway/config/config.ts'
 import { PolicyBook, type ShownPolicy } from '../gateway/config/policies.ts'
 import { emulatorUpstreams } from '../gateway/config/upstreams.ts'
+import type { ScopeStatus } from '../host/status.ts'
 import { readConfig, sourceOf } from './configuration.ts'
 
 export interface PrintRequest {
@@ -20,13 +22,21 @@ interface Setting {
 /** Settings that are printed by themselves. */
 const apart: ReadonlySet<string> = new Set(['policies'])
 
+const bookOf = (config: GatewayConfig): PolicyBook =>
+  new PolicyBook(config.policies, [...config.upstreams, ...emulatorUpstreams('http://127.0.0.1')])
+
+/** How the config file explains the policy in force of a scope. */
+export const sourcesBy = (configPath: string): ((status: ScopeStatus) => ShownPolicy) => {
+  const book = bookOf(readConfig({ flags: {}, configPath }))
+  return ({ scope, policy }) => book.shown(scope, parsePolicy(policy as PolicyInput))
+}
+
 export const printed = ({ configPath, scope, json }: PrintRequest): string => {
   const stated = { flags: {}, configPath }
   const config = readConfig(stated)
-  const upstreams = [...config.upstreams, ...emulatorUpstreams('http://127.0.0.1')]
-  const book = new PolicyBook(config.policies, upstreams)
+  const book = bookOf(config)
   if (scope !== null) {
-    const values = policyValues(book.shown(scope), book.of(scope) ?? parsePolicy())
+    const values = policyValues(book.shown(scope), parsePolicy(book.of(scope)))
     return json ? JSON.stringify({ scope, ...book.shown(scope) }) : table(values)
   }
   const settings = Object.entries(config)

@@ -1,6 +1,6 @@
 /**
  * The log of `serve`: a line for each refusal, hold, release and error. Lines hold names, counts and times, never
- * content: what a provider or a client said in words does not enter them.
+ * content: no words of a provider or of a client enter them.
  */
 import type { Decision, ScopeContext } from '../../machines/index.ts'
 import type { Observation } from '../host/scope-record.ts'
@@ -75,7 +75,12 @@ export const linesOf = (
       event: 'refused by the provider',
       fields: { scope, call: event.callId, kind, retryAfterMs },
     })
-  }
+  } else if (event.type === 'call.settled' && (event.outcome === 'failed' || event.outcome === 'timedOut'))
+    lines.push({
+      level: 'warn',
+      event: 'failed',
+      fields: { scope, call: event.callId, outcome: event.outcome, cause: event.cause ?? null },
+    })
   if (wait !== null && (before === null || wait.untilMs > before.untilMs)) {
     const until = new Date(wait.untilMs).toISOString()
     lines.push({ level: 'warn', event: 'held', fields: { scope, kind: wait.kind, until } })

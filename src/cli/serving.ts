@@ -4,16 +4,17 @@ import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Console, Effect } from 'effect'
 import { hostSource, makeInspector } from '../../inspector/server.ts'
-import type { ScopeContext } from '../../machines/index.ts'
 import { defaultJournal, type GatewayConfig } from '../gateway/config/config.ts'
 import { type Gateway, startGateway } from '../gateway/gateway.ts'
 import { installationSecret } from '../gateway/identity/credential.ts'
+import { knowsProxies, proxiesOf } from '../gateway/passage/proxies.ts'
 import { type LaneHost, openHost } from '../host/host.ts'
 import { kernelOf } from '../host/internal.ts'
 import type { JournalFailure } from '../journal/journal.ts'
 import { readConfig } from './configuration.ts'
 import { attempt, CliFailure, lineOf, tryAgainCode } from './failure.ts'
-import { type LogLevel, linesOf, ServeLog } from './serve-log.ts'
+import { follow } from './following.ts'
+import { type LogLevel, ServeLog } from './serve-log.ts'
 
 export interface ServeRequest {
   /** Stated on the command line; they win over the file. */
@@ -52,7 +53,7 @@ export const serve = (request: ServeRequest) =>
       if (!request.log.isQuiet)
         yield* Console.log(greeting(gateway, config, host.status().length, { token, json: request.log.json }))
       yield* Effect.acquireRelease(
-        Effect.sync(() => follow(request, { gateway, host }, log)),
+        Effect.sync(() => follow({ stated: request, config, gateway, host }, log)),
         (stop) => Effect.sync(stop),
       )
       const failure = yield* journalFailure(host)
@@ -61,46 +62,6 @@ export const serve = (request: ServeRequest) =>
       return yield* new CliFailure({ message: lineOf(failure), code: tryAgainCode, isShown: true })
     }),
   )
-
-/** Logs what the scopes do, and takes the policies of the config file again on SIGHUP. Returns how to stop. */
-const follow = (
-  request: ServeRequest,
-  { gateway, host }: Pick<Service, 'gateway' | 'host'>,
-  log: ServeLog,
-): (() => void) => {
-  const kernel = kernelOf(host)
-  const waits = new Map<string, ScopeContext['wait']>()
-  const stopScopes = kernel.observe((observation) => {
-    const { scope } = observation
-    const wait = kernel.runners.get(scope)?.context.wait ?? null
-    for (const line of linesOf(observation, wait, waits.get(scope) ?? null)) log.log(line)
-    if (wait === null) waits.delete(scope)
-    else waits.set(scope, wait)
-  })
-  const stopFaults = gateway.whenFaulty((count) =>
-    log.log({ level: 'error', event: 'fault of the gateway', fields: { count } }),
-  )
-  const warn = (): void => {
-    for (const warning of gateway.warnings)
-      log.log({ level: 'warn', event: 'configuration', fields: { warning } })
-  }
-  const reload = (): void => {
-    try {
-      gateway.usePolicies(readConfig(request).policies)
-      log.log({ level: 'info', event: 'policies read again', fields: { file: request.configPath } })
-      warn()
-    } catch (error) {
-      log.log({ level: 'error', event: 'policies not read again', fields: { problem: lineOf(error) } })
-    }
-  }
-  warn()
-  process.on('SIGHUP', reload)
-  return () => {
-    process.off('SIGHUP', reload)
-    stopFaults()
-    stopScopes()
-  }
-}
 
 const journalFailure = (host: LaneHost): Effect.Effect<JournalFailure> =>
   Effect.callback<JournalFailure>((resume) => {
@@ -151,7 +112,13 @@ const open = async (config: GatewayConfig, allowActions: boolean): Promise<Servi
       ...(token === null ? {} : { allowActions, token }),
     })
     const mount = { prefix: inspectorPrefix, ...inspector }
-    const gateway = await startGateway({ host, config, secret: installationSecret(config.journal), mount })
+    const gateway = await startGateway({
+      host,
+      config,
+      secret: installationSecret(config.journal),
+      mount,
+      environment: process.env,
+    })
     return { host, gateway, token }
   } catch (error) {
     await host.close()
@@ -176,6 +143,16 @@ const body = JSON.stringify({
   messages: [{ role: 'user', content: 'Hello' }],
 })
 
+/** Which way upstreams are reached, without credentials. */
+const proxyLines = (): ReadonlyArray<string> => {
+  const proxies = proxiesOf(process.env)
+  if (proxies.length > 0 && !knowsProxies(process.version))
+    return [
+      `proxy    is set, and this Node (${process.version}) does not know proxies: 24.5 does; upstreams are reached directly`,
+    ]
+  return proxies.map(({ scheme, url }) => `proxy    ${url} for ${scheme} upstreams`)
+}
+
 const greeting = (
   { url }: Gateway,
   { journal }: GatewayConfig,
@@ -192,6 +169,7 @@ const greeting = (
     `rightofway listens on ${url}`,
     `journal  ${journal}${scopes === 0 ? '' : ` (${scopes} scope${scopes === 1 ? '' : 's'} recovered)`}`,
     `lanes    ${url}/lanes`,
+    ...proxyLines(),
     `inspect  ${inspector}${token === null ? '' : `   operator token: ${token}`}`,
     `clients  ANTHROPIC_BASE_URL=${url}/anthropic  OPENAI_BASE_URL=${url}/openai/v1`,
     'try it, without a key or a network:',

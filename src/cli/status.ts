@@ -1,6 +1,7 @@
 /** `rightofway status`: lanes, permits and waits of a running or a dead host, from its journal. */
-import { Console, Effect } from 'effect'
+import { Console, Effect, Option } from 'effect'
 import { Command } from 'effect/cli'
+import type { ShownPolicy } from '../gateway/config/policies.ts'
 import type { JournalStatus } from '../host/journal-status.ts'
 import type { LaneStatus, ScopeStatus } from '../host/status.ts'
 import { attempt } from './failure.ts'
@@ -14,33 +15,61 @@ export const statusVerb = Command.make(
     const { seconds } = yield* attempt(() => import('../host/explain-words.ts'))
     const path = yield* journalPath(journal, config)
     const status = yield* attempt(() => journalStatus(path))
-    yield* Console.log(json ? jsonLines(status) : textOf(path, status, seconds))
+    // Only the configuration can tell where a value comes from.
+    const { sourcesBy } = yield* attempt(() => import('./printing.ts'))
+    const shown = Option.isNone(config) ? null : yield* attempt(() => sourcesBy(config.value))
+    yield* Console.log(json ? jsonLines(status, shown) : textOf(path, status, seconds, shown))
   }),
 ).pipe(
   Command.withDescription('Show lanes, permits and waits of a host in another process, from its journal'),
 )
 
-const jsonLines = ({ isLive, scopes }: JournalStatus): string =>
-  scopes.map((scope) => JSON.stringify({ isLive, ...scope })).join('\n')
+/** The policy of a scope in force, with the source of each value; null where no configuration is named. */
+type Sources = ((scope: ScopeStatus) => ShownPolicy) | null
+
+const jsonLines = ({ isLive, scopes }: JournalStatus, shown: Sources): string =>
+  scopes
+    .map((scope) => JSON.stringify({ isLive, ...scope, ...(shown === null ? {} : { policy: shown(scope) }) }))
+    .join('\n')
+
+const sourcedText = ({ preset, values }: ShownPolicy): string => {
+  const stated = Object.entries(values).map(
+    ([field, { value, from }]) => `${field} ${JSON.stringify(value)} (${from})`,
+  )
+  return [`preset ${preset}`, ...stated].join(', ')
+}
 
 const policyText = (policy: ScopeStatus['policy']): string => {
   const values = Object.entries(policy).map(([field, value]) => `${field} ${JSON.stringify(value)}`)
   return values.length === 0 ? 'the default' : `the default, but ${values.join(', ')}`
 }
 
-const textOf = (path: string, { isLive, scopes }: JournalStatus, seconds: (ms: number) => string): string => {
+const sizeText = ({ bytes, walBytes, entries, oldestAt }: JournalStatus['journal']): string => {
+  const mebibytes = (size: number): string => `${(size / 1024 / 1024).toFixed(1)} MiB`
+  const since = oldestAt === null ? '' : `, the oldest of ${new Date(oldestAt).toISOString()}`
+  return `${mebibytes(bytes)} and ${mebibytes(walBytes)} of write-ahead log, ${entries} entries${since}`
+}
+
+const textOf = (
+  path: string,
+  { isLive, journal, scopes }: JournalStatus,
+  seconds: (ms: number) => string,
+  shown: Sources,
+): string => {
   const lane = (name: string, { waiting, inFlight, longestWaitMs, longestActiveMs }: LaneStatus): string =>
     `  ${name.padEnd(9)}  ${waiting} waiting${longestWaitMs === null ? '' : ` (oldest ${seconds(longestWaitMs)})`}, ` +
     `${inFlight} permits held${longestActiveMs === null ? '' : ` (oldest ${seconds(longestActiveMs)})`}`
   return [
     `${path}: ${isLive ? 'written by a live host' : 'no host writes it; as it was left'}, scopes: ${scopes.length}`,
-    ...scopes.flatMap(
-      ({ scope, state, auxiliaryGate, placesTaken, capacity, primary, auxiliary, policy }) => [
+    `  ${sizeText(journal)}`,
+    ...scopes.flatMap((status) => {
+      const { scope, state, auxiliaryGate, placesTaken, capacity, primary, auxiliary, policy } = status
+      return [
         `${scope}: ${state}, gate ${auxiliaryGate}, ${placesTaken} of ${capacity} places taken`,
         lane('primary', primary),
         lane('auxiliary', auxiliary),
-        `  policy     ${policyText(policy)}`,
-      ],
-    ),
+        `  policy     ${shown === null ? policyText(policy) : sourcedText(shown(status))}`,
+      ]
+    }),
   ].join('\n')
 }

@@ -57,7 +57,7 @@ export const headersSent = (input: FetchInput, init: FetchInit = {}): Headers =>
 
 export const readAsked = async (input: FetchInput, init: FetchInit = {}): Promise<AskedRequest> => {
   if (input instanceof Request) {
-    // What is read here is a copy: the request itself may still be sent as it is.
+    // A copy is read here, so that the request itself can still be sent unchanged.
     const request = new Request(input.clone(), init)
     const body = request.body === null ? null : Buffer.from(await request.arrayBuffer())
     return readAsked(request.url, {

@@ -55,7 +55,7 @@ export interface LanedFetchOptions {
    */
   readonly refusals?: 'respond' | 'throw'
   /**
-   * An answer is read ahead of its reader, up to 4 MiB. A larger one that nobody reads on for this long
+   * An answer is read ahead of its reader, up to 4 MiB. A larger one whose reader stops for this long
    * is broken off, its reader gets `AnswerUnread`, and its place is free. Milliseconds, 1 to 2147483647;
    * default 60000.
    */

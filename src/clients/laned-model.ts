@@ -8,7 +8,7 @@ import type { LaneScope } from '../host/host.ts'
 import type { CallRequest } from '../host/request.ts'
 import { currentCall } from './call-context.ts'
 
-/** What is used of a `LanguageModelV2`, `V3` or `V4`. */
+/** The used part of a `LanguageModelV2`, `V3` or `V4`. */
 export interface LanguageModelLike {
   readonly provider: string
   readonly modelId: string
@@ -21,7 +21,7 @@ interface CallOptions {
 }
 
 export interface LanedModelOptions {
-  /** What a call is. Default: what `withCall` said around it. */
+  /** Describes a call. Default: the description of the surrounding `withCall`. */
   readonly call?: (options: CallOptions) => CallRequest
 }
 
@@ -63,7 +63,7 @@ const asApiCallError = (refusal: AdmissionError, { provider, modelId }: Language
 
 /**
  * The model with lanes: pass it where a model goes (`generateText`, `streamText`, agents). Every step is
- * one call of the scope; a stream holds its permit until its end. What fails is an `APICallError`
+ * one call of the scope; a stream holds its permit until its end. Every failure is an `APICallError`
  * with `isRetryable: false`, whose `cause` is the `AdmissionError` where the lanes refused it.
  */
 export const lanedModel = <Model extends LanguageModelLike>(

@@ -1,5 +1,5 @@
 /**
- * Refusals that were thrown into an SDK. It takes what a `fetch` throws for a broken connection and
+ * Refusals that were thrown into an SDK. The SDK takes an error of its `fetch` for a broken connection and
  * sends the request again by itself; the retry gets the same error, and no new call.
  */
 import { createHash } from 'node:crypto'
@@ -30,7 +30,7 @@ export class ThrownRefusals {
   }
 
   /**
-   * What the request was refused with that this one is the SDK's retry of; null when there is none.
+   * The refusal of the request that this one repeats for the SDK; null when it repeats none.
    * A first try is a new call, and nothing that was said of an older one counts for its retries.
    */
   of(asked: AskedRequest, sdkRetries: number): AdmissionError | null {

@@ -19,7 +19,7 @@ export const headOf = ({ status, headers }: Response): AnswerHead => {
   return { status, headers: fields, rawHeaders: [] }
 }
 
-/** A response with another body, and what the lanes say of it in header fields. */
+/** The response with another body and with header fields of the lanes. */
 export const remade = (
   response: Response,
   body: ReadableStream<Uint8Array<ArrayBuffer>> | Uint8Array<ArrayBuffer> | null,
@@ -43,7 +43,7 @@ export interface Watched {
   readonly clock: Clock
   /** How long a body that is not read ahead any further waits for its reader, milliseconds. */
   readonly unreadTimeoutMs: number
-  /** What its reader hears after that. */
+  /** The error that its reader gets after that. */
   readonly unread: () => Error
   /** Header fields of the lanes themselves. */
   readonly own: Readonly<Record<string, string>>
@@ -51,7 +51,7 @@ export interface Watched {
 
 type Chunk = Uint8Array<ArrayBuffer>
 
-/** Of a body, what may wait for its reader, bytes. A body that fits is read to its end, whether or not anybody reads it. */
+/** Bytes of a body that may wait for its reader. A body that fits is read to its end, even when its reader never comes. */
 const aheadBytes = 4 * 1024 * 1024
 
 /**
@@ -79,7 +79,7 @@ class BodyAhead {
   #controller: ReadableStreamDefaultController<Chunk> | null = null
   /** More of the body may be passed on. */
   #open = true
-  /** The call has ended: its place is free, whatever becomes of the body. */
+  /** The call has ended: its place is free, and the body only passes. */
   #isTold = false
   #isReading = false
   #stopWaiting: () => void = () => {}

@@ -1,5 +1,5 @@
 /**
- * Finds the stream in what a function gave: the SDKs' own stream classes, what they wrap, and plain
+ * Finds the stream in the result of a function: the SDKs' own stream classes, the streams in them, and plain
  * streams. Told apart by shape; no SDK is imported.
  */
 import type { Evidence } from '../../machines/model/evidence.ts'
@@ -12,7 +12,7 @@ export type StreamEnd =
   | { readonly kind: 'complete' | 'dropped' }
   | { readonly kind: 'broken'; readonly error: unknown }
 
-/** Hears of a stream that runs on by itself, whether or not anybody reads it. */
+/** Hears of a stream that runs on by itself, also without a reader. */
 export interface StreamListener {
   chunk(chunk: unknown): void
   ended(end: StreamEnd): void
@@ -21,7 +21,7 @@ export interface StreamListener {
 export type ResultStream =
   /** It runs by itself: `MessageStream`, `ChatCompletionStream` and `ResponseStream`; the results of `streamText` and `streamObject`. */
   | { readonly kind: 'running'; readonly listen: (listener: StreamListener) => void }
-  /** Its reader drives it; `member` is what hands out its iterator: generators give themselves (`next`). */
+  /** Its reader drives it; `member` hands out its iterator; a generator is its own iterator (`next`). */
   | {
       readonly kind: 'iterable'
       readonly target: object
@@ -65,7 +65,7 @@ const iterableIn = (result: Members): ResultStream | null => {
   return { kind: 'iterable', target: result, member }
 }
 
-/** Names under which the emitters of `openai` and `@anthropic-ai/sdk` tell what passes. */
+/** Names under which the emitters of `openai` and `@anthropic-ai/sdk` hand out chunks. */
 const chunkEvents = ['streamEvent', 'chunk', 'event'] as const
 
 const listenToEmitter =
@@ -116,10 +116,10 @@ const listenToParts =
   }
 
 export interface ChunkReader {
-  /** Takes one chunk: bytes of an event stream, or what an SDK made of an event. Never throws. */
+  /** Takes one chunk: bytes of an event stream, or an event that an SDK has parsed. Never throws. */
   push(chunk: unknown): void
   readonly usage: Usage | null
-  /** What an error inside the stream says; null while there is none. */
+  /** The evidence of an error inside the stream; null while there is none. */
   readonly evidence: Evidence | null
   /** The stream's own end has passed; its reader may stop there. */
   readonly done: boolean

@@ -16,7 +16,7 @@ import { PolicyBook } from './config/policies.ts'
 import { emulatorUpstreams, makeRouter } from './config/upstreams.ts'
 import { Door } from './entrance/door.ts'
 import { Doorkeeper } from './entrance/doorkeeper.ts'
-import { EntranceGuard, refuseUpgrade } from './entrance/guarded.ts'
+import { EntranceGuard } from './entrance/guarded.ts'
 import { operatorToken } from './entrance/operator.ts'
 import { targetOf } from './entrance/target.ts'
 import { readTls, type TlsKeys, watchTls } from './entrance/tls.ts'
@@ -24,6 +24,7 @@ import { TokenBook, tokensPathOf } from './entrance/tokens.ts'
 import { isLoopback, Visitors } from './entrance/visitors.ts'
 import { type BytesEstimator, makeBytesEstimator, type TokenEstimator } from './identity/estimator.ts'
 import { makeScopeFinder } from './identity/scopes.ts'
+import type { ProxyEnvironment } from './passage/proxies.ts'
 import { makeTransport, type Transport } from './passage/transport.ts'
 
 /** A page of its own under a prefix of the gateway, for example the inspector. */
@@ -43,6 +44,8 @@ export interface GatewayOptions {
   readonly config: GatewayConfig
   /** Keys are told apart by fingerprints under this secret; see `installationSecret`. */
   readonly secret: string
+  /** Names the proxies to the upstreams: `HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY`. Default: none. */
+  readonly environment?: ProxyEnvironment
   /** Default: HTTP/1.1. */
   readonly transport?: Transport
   /** Default: bytes times a ratio that each scope learns. */
@@ -54,13 +57,20 @@ export interface CloseOptions {
   readonly graceMs?: number
 }
 
+/** An occurrence that no scope records. */
+export type GatewayNote =
+  /** The gateway failed at a request or a connection; `count` of them so far. */
+  | { readonly kind: 'fault'; readonly count: number }
+  /** A request was refused before it became a call. `problem`: last part of the type's URN. */
+  | { readonly kind: 'refused'; readonly problem: string; readonly status: number }
+
 export interface Gateway {
   /** `http://127.0.0.1:4517`, without a path. */
   readonly url: string
   readonly counters: Readonly<Counters>
   readonly emulator: Emulator
-  /** Hears of each fault of the gateway's own, with their number so far. Returns how to stop. */
-  readonly whenFaulty: (heard: (count: number) => void) => () => void
+  /** Hears of each fault and each refusal of the gateway's own. Returns how to stop. */
+  readonly notes: (heard: (note: GatewayNote) => void) => () => void
   /** Sentences about the configuration: policies whose pattern fits no scope. */
   readonly warnings: ReadonlyArray<string>
   /**
@@ -98,12 +108,15 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   const doorkeeper = new Doorkeeper(visitors, tokens)
   const tls = config.tls === null ? null : readTls(config.tls)
   const own: BytesEstimator | null = options.estimator === undefined ? makeBytesEstimator() : null
-  const transport = options.transport ?? makeTransport()
+  const transport = options.transport ?? makeTransport({ environment: options.environment ?? {} })
   const emulator = await startEmulator({ rules, latency: { firstTokenMs, perOutputTokenMs } })
-  const faultListeners = new Set<(count: number) => void>()
+  const listeners = new Set<(note: GatewayNote) => void>()
+  const note = (noted: GatewayNote): void => {
+    for (const heard of listeners) heard(noted)
+  }
   const faulty = (): void => {
     counters.faults += 1
-    for (const heard of faultListeners) heard(counters.faults)
+    note({ kind: 'fault', count: counters.faults })
   }
   const entrance = new EntranceGuard(faulty)
   const upstreams = [...config.upstreams, ...emulatorUpstreams(emulator.url)]
@@ -124,6 +137,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     estimates: () => own?.readings() ?? null,
     counters,
     entrance,
+    refused: ({ name, status }) => note({ kind: 'refused', problem: name, status }),
     doorkeeper,
     operatorToken: operatorToken(secret),
     bodyLimitBytes: config.bodyLimitBytes,
@@ -138,6 +152,8 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     // A peer that vanishes is seen as 'close'; without a listener it would throw.
     request.on('error', () => {})
     response.on('error', () => {})
+    // Node drops what came in one piece behind a wish that it leaves unheard: no client may wait for its answer.
+    if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     entrance.request(response, () => {
       const path = pathUnder(mount, request.url)
       const isPage = mount !== undefined && path !== null && doorkeeper.mayOpenPages(request)
@@ -148,10 +164,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     entrance.socket(socket, () => {
       const path = pathUnder(mount, request.url)
       const isPage = mount !== undefined && path !== null && doorkeeper.mayOpenPages(request)
-      if (!isPage || !mount.upgrade(request, socket, head, path)) {
-        counters.invalid += 1
-        refuseUpgrade(socket, 426, 'Upgrade Required', 'WebSocket is not carried; use HTTP on the same path')
-      }
+      if (!isPage || !mount.upgrade(request, socket, head, path)) door.sockets.open(request, socket, head)
     })
   })
   try {
@@ -178,9 +191,9 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     url: urlOf(server.address() as AddressInfo, tls === null ? 'http' : 'https'),
     counters,
     emulator,
-    whenFaulty: (heard) => {
-      faultListeners.add(heard)
-      return () => faultListeners.delete(heard)
+    notes: (heard) => {
+      listeners.add(heard)
+      return () => listeners.delete(heard)
     },
     get warnings() {
       return book.warnings
@@ -215,6 +228,8 @@ const makeServer = (tls: TlsKeys | null, answer: Answer): Server => {
     maxHeaderSize: maxHeadBytes,
     requestTimeout: requestTimeoutMs,
     keepAliveTimeout: keepAliveTimeoutMs,
+    // Any other wish, such as h2c, is left unheard, and the request is served as it is (RFC 9110 section 7.8).
+    shouldUpgradeCallback: ({ headers }: IncomingMessage) => /^websocket$/i.test(headers.upgrade ?? ''),
   }
   return tls === null ? createServer(options, answer) : createTlsServer({ ...options, ...tls }, answer)
 }
@@ -224,7 +239,7 @@ const renew = (server: Server, keys: TlsKeys): void => {
   if ('setSecureContext' in server) (server as unknown as TlsServer).setSecureContext(keys)
 }
 
-/** Whoever can reach the address could use every provider through us: that needs tokens, or a word. */
+/** Every client that can reach the address could use every provider through it. That needs tokens, or `insecure`. */
 const refuseExposure = ({ host, insecure }: GatewayConfig, tokens: TokenBook): void => {
   if (isLoopback(host) || insecure || tokens.isRequired) return
   const expected =

@@ -11,7 +11,7 @@ interface About {
   readonly message: string
 }
 
-/** The common fields of every error of a call that got no permit or lost it. */
+/** The base of every error of a call that got no permit, or lost it. */
 abstract class Refusal extends Data.Error<About> {
   /** Without the kind's name: an SDK that finds "timeout" in an error takes it for its own, and drops it. */
   override toString(): string {
@@ -155,11 +155,11 @@ export const preemptedWhileRead = (scope: string, callId: string): Preempted =>
     message: `call ${callId} in ${scope} gave its place to a primary while its answer was being read, and has ended; send it again under a new id`,
   })
 
-/** The error that the reader of an answer gets when the permit is taken back meanwhile for `reason`. */
+/** The error for the reader of an answer whose permit is taken back for `reason` while it reads. */
 export const whileRead = (reason: unknown): unknown =>
   reason instanceof Preempted ? preemptedWhileRead(reason.scope, reason.callId) : reason
 
-/** Nobody read on for the time that is allowed; the call has ended and its place is free. */
+/** The reader did not read on in time. The call has ended and its place is free. */
 export class AnswerUnread extends Data.TaggedError('AnswerUnread')<About> {}
 
 export const answerUnread = (scope: string, callId: string, unreadTimeoutMs: number): AnswerUnread =>

@@ -1,6 +1,6 @@
 /**
  * A stream that outlives the function that gave it: its permit is held until its end, its break or
- * its abort. What its reader does with it is noted in passing; the chunks are its own.
+ * its abort. The reads are noted as they pass; the chunks are not changed.
  */
 import type { Clock } from '../clock.ts'
 import {
@@ -39,7 +39,7 @@ export class HeldStream {
     this.#reader = makeChunkReader(ports.provider)
   }
 
-  /** Answers what to hand out in place of the result. */
+  /** Returns the value that is handed out in place of the result. */
   hold<A>(result: A, found: ResultStream): A {
     this.#permit.signal.addEventListener('abort', this.#aborted, { once: true })
     const held = this.#watch(result, found)

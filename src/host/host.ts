@@ -1,6 +1,7 @@
 /** The Promise face of the host: the same runners, for programs without Effect. */
 import type { LimitReading, PolicyInput } from '../../machines/index.ts'
 import { currentAmbient, insidePermit, withAmbient } from '../carrier/ambient.ts'
+import type { JournalUsage } from '../journal/journal.ts'
 import { askForPermit } from './admission.ts'
 import { flagOf, idOf, limitsOf, wordOf } from './door.ts'
 import { type Explanation, explainCall } from './explain.ts'
@@ -191,6 +192,11 @@ export class LaneHost implements AsyncDisposable {
   /** Every scope that this host knows, without content. */
   status(): ReadonlyArray<ScopeStatus> {
     return [...this.#kernel.runners.values()].map(({ status }) => status)
+  }
+
+  /** What the journal takes on the disk, and how far back it reaches. Rejects with `JournalFailure`. */
+  journalUsage(): Promise<JournalUsage> {
+    return this.#kernel.journal.usage()
   }
 
   /**

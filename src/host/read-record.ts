@@ -1,6 +1,6 @@
 /** From a journal's row to its event and decisions. */
 import { checkEvent, type Decision, InvalidInput, type ScopeEvent } from '../../machines/index.ts'
-import { restorePolicy } from '../../machines/model/read-policy.ts'
+import { restorePolicy } from '../../machines/model/policy-input.ts'
 import { JournalCorrupt, type StoredEntry } from '../journal/journal.ts'
 
 /** One event with the decisions that it caused. */

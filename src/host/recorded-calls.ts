@@ -40,7 +40,12 @@ export class RecordedCalls implements Standings {
   /** Takes the event and its recorded decisions. Throws `RecordContradicts`. */
   take(event: ScopeEvent, decisions: ReadonlyArray<Decision>, { policy, heldMs }: ScopeContext): void {
     this.#apply(event, decisions, policy.unclaimedExpiryMs, heldMs)
-    for (const decision of decisions) this.#decide(decision, policy)
+    // A refused submission has been taken above.
+    const refused = event.type === 'call.submitted' ? event.call.id : null
+    for (const decision of decisions) {
+      if (decision.verdict === 'reject' && decision.callId === refused) continue
+      this.#decide(decision, policy)
+    }
     if (event.type === 'host.recovered') this.#recover(event.at, policy.unclaimedExpiryMs)
   }
 
@@ -103,7 +108,7 @@ export class RecordedCalls implements Standings {
     const refusal = decisions.find(({ callId, verdict }) => callId === call.id && verdict === 'reject')
     if (refusal !== undefined) {
       // A call that was turned away as it came may come again.
-      if (!hadEnded.has(refusal.reason)) this.#end(call.id, 'withdrawn')
+      this.#end(call.id, hadEnded.has(refusal.reason) ? (this.ended.get(call.id) ?? 'rejected') : 'withdrawn')
       return
     }
     this.ended.delete(call.id)
@@ -187,8 +192,7 @@ export class RecordedCalls implements Standings {
     }
     if (verdict === 'reject') {
       if (reason === 'outcome-unknown') this.#end(callId, 'unknown')
-      else if ((waiting ?? flight) !== undefined || reason === 'already-settled')
-        this.#end(callId, this.ended.get(callId) ?? 'rejected')
+      else if ((waiting ?? flight) !== undefined) this.#end(callId, 'rejected')
       return
     }
     throw new RecordContradicts(decision)

@@ -31,6 +31,8 @@ export interface RunnerPorts extends RecordPorts {
   readonly hold: ProcessHold
   /** An entry was written; a checkpoint may be due. */
   readonly written: (runner: ScopeRunner, episodeEnded: boolean) => void
+  /** The scope has stopped. */
+  readonly failed: (runner: ScopeRunner, cause: unknown) => void
   /** Evidence that reaches beyond this scope. */
   readonly spread: (from: ScopeRunner, evidence: Evidence) => void
 }
@@ -67,7 +69,10 @@ export class ScopeRunner implements PermitOwner {
       },
       decided: (decision, position) => this.#owners.carryOut(decision, position),
       written: (episodeEnded) => ports.written(this, episodeEnded),
-      failed: (cause) => this.#owners.releaseWaiters((callId) => scopeFailed(name, callId, cause)),
+      failed: (cause) => {
+        this.#owners.releaseWaiters((callId) => scopeFailed(name, callId, cause))
+        ports.failed(this, cause)
+      },
     })
   }
 

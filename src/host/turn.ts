@@ -1,4 +1,4 @@
-/** A turn of an agent, from its first primary to its end, whatever happens between. */
+/** A turn of an agent: from its beginning until its function ends, also with an error. */
 import { randomUUID } from 'node:crypto'
 import { InvalidInput } from '../../machines/index.ts'
 import type { CallRequest } from './request.ts'

@@ -11,10 +11,12 @@ import { nodeSqlite } from './node-sqlite.ts'
 import { explainOpening, isForbidden } from './opening.ts'
 import { EntryReader } from './rows.ts'
 import { readVersion, schemaVersion } from './schema.ts'
+import { type JournalSize, journalSize } from './size.ts'
 
 export interface JournalReader extends Pick<Journal, 'read' | 'checkpoints' | 'scopes'> {
   /** Whether a process writes it now: then its scopes live, and time passes for them. */
   readonly isWritten: () => boolean
+  readonly size: () => JournalSize
   readonly close: () => void
 }
 
@@ -31,12 +33,13 @@ export interface OpenTables {
  * `JournalUnavailable` when there is none at `file`.
  */
 export const openSqliteReader = async (file: string): Promise<JournalReader> => {
-  const { db, entries, checkpoints } = openTables(file)
+  const { path, db, entries, checkpoints } = openTables(file)
   return {
     read: (query) => readAll(entries, query),
     checkpoints: async (query) => checkpoints.newest(query),
     scopes: async () => entries.scopes(checkpoints),
     isWritten: () => leaseHolder(db, Date.now()) !== undefined,
+    size: () => journalSize(db, path),
     close: () => db.close(),
   }
 }

@@ -17,6 +17,7 @@ import {
 import { leaseHolder, releaseLease, renewLease, takeLease } from './lease.ts'
 import { EntryReader, entryChecksum } from './rows.ts'
 import { migrate, readVersion } from './schema.ts'
+import { journalSize } from './size.ts'
 import type { CheckpointPart } from './wire.ts'
 
 /** Plain data: it travels to the worker. */
@@ -213,21 +214,7 @@ export class JournalWriter {
   }
 
   usage(): JournalUsage {
-    // Counting the rows would read the whole file: up to `through` exactly `kept` are left, and after it none is missing.
-    const { n, oldest } = this.#db
-      .prepare(
-        `select kept + max(0, coalesce((select max(position) from entries), 0) - through) as n,
-           (select at from entries order by position limit 1) as oldest from retention`,
-      )
-      .get() as { n: number; oldest: number | null }
-    const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
-    return {
-      bytes: sizeOf(this.path),
-      walBytes: sizeOf(`${this.path}-wal`),
-      walPinned: this.#walPinned,
-      entries: n,
-      oldestAt: oldest,
-    }
+    return { ...journalSize(this.#db, this.path), walPinned: this.#walPinned }
   }
 
   /** Gives the lease back, unless the file is about to be replaced, and closes the file. */

@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { openHost } from '../../src/index.ts'
 import { folder, Program, run } from './program.ts'
 
 const verbs: ReadonlyArray<ReadonlyArray<string>> = [
@@ -62,13 +63,14 @@ describe('release', () => {
 describe('serve', () => {
   it('logs refusals in lines of text or JSON, warns of patterns that fit nothing, and takes policies again on SIGHUP', async () => {
     const at = folder()
-    const config = (policies: object) =>
+    const config = (policies: object, more: object = {}) =>
       writeFileSync(
         join(at, 'c.json'),
         JSON.stringify({
           port: 0,
           journal: ':memory:',
           policies,
+          ...more,
           emulator: {
             rules: [{ rule: 'concurrency', maxConcurrent: 1 }],
             firstTokenMs: 0,
@@ -85,6 +87,7 @@ describe('serve', () => {
         headers: {
           'x-api-key': 'sk-ant-secret-secret',
           'x-emulator-fault': fault,
+          'x-rightofway-deadline-ms': '500',
           'content-type': 'application/json',
         },
         body: JSON.stringify({
@@ -93,8 +96,9 @@ describe('serve', () => {
           messages: [{ role: 'user', content: 'private words' }],
         }),
       })
-    await (await ask('credits')).text()
-    config({ 'emulator-anthropic/*': { capacity: 5 } })
+    await (await ask('spend-cap')).text()
+    await (await fetch(`${url}/nowhere?key=sk-ant-secret-secret`)).text()
+    config({ 'emulator-anthropic/*': { capacity: 5 } }, { scopesLimit: 9 })
     serve.child.kill('SIGHUP')
     for (let looks = 0; looks < 200; looks += 1) {
       const lanes = (await (await fetch(`${url}/lanes`)).json()) as {
@@ -111,12 +115,16 @@ describe('serve', () => {
       .split('\n')
       .map((line) => JSON.parse(line))
     expect(lines.map(({ event }) => event)).toEqual(
-      expect.arrayContaining(['configuration', 'policies read again', 'policy changed']),
+      expect.arrayContaining([
+        ...['configuration', 'refused by the provider', 'held', 'refused'],
+        ...['refused at the door', 'policies read again', 'policy changed'],
+      ]),
     )
     expect(lines[0]).toMatchObject({
       level: 'warn',
       warning: expect.stringContaining('policies["anthropc/*"] fits no scope'),
     })
+    expect(lines.find(({ event }) => event === 'not read again')).toMatchObject({ fields: 'scopesLimit' })
     expect(err).not.toMatch(/secret|private/)
   })
 
@@ -163,7 +171,38 @@ describe('simulate', () => {
   })
 })
 
+describe('status', () => {
+  it('shows the policy in force, with sources where the config is named', async () => {
+    const at = folder()
+    const policies = { 'anthropic/*': { preset: 'adaptive', capacity: 8 } }
+    writeFileSync(join(at, 'c.json'), JSON.stringify({ journal: 'own.db', policies }))
+    const host = await openHost({ journal: join(at, 'own.db') })
+    const scope = host.scope('anthropic/k/m', { preset: 'adaptive', capacity: 8, patienceMs: 7 })
+    await scope.run({ id: 'a' }, () => 1)
+    await host.close()
+    const plain = await run(['status', '--journal', 'own.db'], at)
+    expect(plain.out).toMatch(/^ {2}policy {5}the default, but capacity 8, .*patienceMs 7/m)
+    const sourced = await run(['status', '--config', 'c.json'], at)
+    expect(sourced.out).toMatch(
+      /^ {2}policy {5}preset adaptive, capacity 8 \(policies\["anthropic\/\*"\]\), patienceMs 7 \(changed while it runs\)$/m,
+    )
+    const json = await run(['status', '--config', 'c.json', '--json'], at)
+    expect(JSON.parse(json.out)).toMatchObject({ policy: { preset: 'adaptive', pattern: 'anthropic/*' } })
+  })
+})
+
 describe('--json', () => {
+  it.each([
+    ...['serve', 'demo', 'simulate', 'status', 'explain', 'inspect', 'replay', 'release', 'classify'],
+    ...['check', 'repair', 'backup', 'scopes', 'compact', 'migrate', 'export', 'import'].map(
+      (verb) => `journal ${verb}`,
+    ),
+    ...['token add', 'token list', 'token revoke', 'config print'],
+  ])('is taken by %s', async (verb) => {
+    const { code, out } = await run([...verb.split(' '), '--help'], folder())
+    expect([code, out]).toEqual([0, expect.stringContaining('--json')])
+  })
+
   it.each([
     [['demo', '--minutes', '5']],
     [['token', 'add', '--principal', 'a', '--journal', 'own.db']],

@@ -45,8 +45,14 @@ export class Program {
   #err = ''
   #look: () => void = () => {}
 
-  constructor(args: ReadonlyArray<string>, cwd: string, node = process.execPath, launch = launcher) {
-    const env = { ...process.env, NO_COLOR: '1' }
+  constructor(
+    args: ReadonlyArray<string>,
+    cwd: string,
+    node = process.execPath,
+    launch = launcher,
+    more = {},
+  ) {
+    const env = { ...process.env, NO_COLOR: '1', ...more }
     this.child = spawn(node, [launch, ...args], { cwd, env, stdio: ['pipe', 'pipe', 'pipe'] })
     this.child.stdout?.on('data', (chunk) => {
       this.#out += String(chunk)

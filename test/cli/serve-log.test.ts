@@ -25,6 +25,8 @@ const settled = { type: 'call.settled', callId: 'c', outcome: 'throttled', evide
 describe('of an event', () => {
   it.each<[string, Observation, ReadonlyArray<string>]>([
     ['a refusal of the provider', observed(settled), ['info refused by the provider']],
+    ['a failure', observed({ ...settled, evidence: undefined, outcome: 'failed' } as never), ['warn failed']],
+    ['a success', observed({ ...settled, evidence: undefined, outcome: 'completed' } as never), []],
     ['a refusal of the lanes', observed({}, [decision('reject', 'fair-share')]), ['info refused']],
     ['a call that waited too long', observed({}, [decision('expire', 'pending-timeout')]), ['warn expired']],
     ['a preemption', observed({}, [decision('cancel', 'primary-pending')]), ['info preempted']],

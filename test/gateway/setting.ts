@@ -78,6 +78,7 @@ export interface SettingOptions {
   readonly upstream?: ScriptedUpstream
   readonly wire?: 'anthropic' | 'openai' | 'gemini' | 'other'
   readonly honoursPriority?: boolean
+  readonly asksForUsage?: boolean
   /** Of the scripted upstream. */
   readonly charges?: unknown
   readonly policy?: PolicyInput
@@ -100,6 +101,7 @@ export interface SettingOptions {
 
 export const startSetting = async (options: SettingOptions = {}): Promise<Setting> => {
   const { upstream, wire = 'anthropic', honoursPriority = false, policy, emulator, transport } = options
+  const usage = options.asksForUsage === undefined ? {} : { asksForUsage: options.asksForUsage }
   const charges = options.charges === undefined ? {} : { charges: options.charges }
   const host = await openHost({
     journal: options.journal ?? ':memory:',
@@ -117,7 +119,11 @@ export const startSetting = async (options: SettingOptions = {}): Promise<Settin
     ...(options.scopesLimit === undefined ? {} : { scopesLimit: options.scopesLimit }),
     ...(upstream === undefined
       ? {}
-      : { upstreams: [{ name: 'scripted', baseUrl: upstream.url, wire, honoursPriority, ...charges }] }),
+      : {
+          upstreams: [
+            { name: 'scripted', baseUrl: upstream.url, wire, honoursPriority, ...usage, ...charges },
+          ],
+        }),
     ...(policy === undefined ? {} : { policies: { '*': policy } }),
     emulator: { firstTokenMs: 0, perOutputTokenMs: 0, ...emulator },
   })

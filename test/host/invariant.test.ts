@@ -7,6 +7,8 @@ import { openHost } from '../../src/index.ts'
 it('a scope that breaks one fails every call with it, and the other scopes run on', async () => {
   await using host = await openHost()
   const [bad, good] = [host.scope('bad', { capacity: 1 }), host.scope('good', { capacity: 1 })]
+  const stopped: Array<readonly [string, unknown]> = []
+  const stopHearing = kernelOf(host).whenScopeFails((scope, cause) => stopped.push([scope, cause]))
   const held = await bad.admit({ id: 'held' })
   const waits = bad.admit({ id: 'waits' }).catch((error: unknown) => error)
   Object.assign(kernelOf(host).runners.get('bad')!.context.counts, { primaryWaiting: 7 })
@@ -23,6 +25,8 @@ it('a scope that breaks one fails every call with it, and the other scopes run o
     expect(cause).toMatchObject({ invariant: 'I3', scope: 'bad', event: 'call.submitted' })
     expect(cause.message).toContain('2 calls wait')
   }
+  expect(stopped).toEqual([['bad', expect.any(InvariantBroken)]])
+  stopHearing()
   // Work that runs is left alone.
   expect(held.signal.aborted).toBe(false)
   held.settle({ outcome: 'completed' })

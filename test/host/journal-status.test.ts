@@ -47,6 +47,7 @@ it("sees another live process's lanes waiting and in flight, its permits and its
   const text = await run(['status', '--journal', journal], place)
   expect(text.out).toContain('written by a live host, scopes: 1')
   expect(text.out).toContain('3 of 3 places taken')
+  expect(text.out).toMatch(/\d\.\d MiB and \d\.\d MiB of write-ahead log, \d+ entries, the oldest of \d{4}-/)
   expect(text.out).toMatch(/auxiliary {2}2 waiting \(oldest .*\), 2 permits held \(oldest .*\)/)
   // It only read: the host goes on writing, and nobody else is its owner.
   expect(child.exitCode).toBe(null)

@@ -134,9 +134,13 @@ describe.skipIf(!isOnline)('the package', () => {
     writeFileSync(
       join(own, 'own.ts'),
       `import { Effect } from 'effect'
-import { Host } from 'rightofway'
+import { type AdmitOptions, AdmissionError, type AskedRequest, Host, type Journal, openHost } from 'rightofway'
 import { providerScope } from 'rightofway/machines'
+import { play } from 'rightofway/testing'
 import { createActor, setup } from 'xstate'
+const named: [AdmitOptions, AskedRequest['model'], Journal | null] = [{ dispatchAtOnce: true }, null, null]
+console.log(named.length, AdmissionError.name === '' || typeof openHost)
+console.log(play({ preset: 'adaptive' }, [{ at: 5, submit: { id: 'a' } }]).grantedAt('a'))
 const machine = setup({ actors: { providerScope } }).createMachine({
   invoke: { id: 'lanes', src: 'providerScope', input: { scope: 'a/b/c', policy: { capacity: 4 } } },
 })
@@ -157,11 +161,18 @@ Effect.runPromise(Effect.provide(program, Host.layer())).then((n) => console.log
       code: 0,
       out: '',
     })
-    expect(await run(process.execPath, ['own.ts'], own)).toMatchObject({ code: 0, out: 'lanes\n1\n' })
+    expect(await run(process.execPath, ['own.ts'], own)).toMatchObject({
+      code: 0,
+      out: '3 function\n5\nlanes\n1\n',
+    })
   })
 
   it('names no peer range whose ends are not tried here', () => {
-    const { peerDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-    expect(peerDependencies).toEqual({ xstate: `^${peers.xstate[0]}`, effect: `^${peers.effect[0]}` })
+    const { peerDependencies, devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+    expect(peerDependencies).toEqual({
+      ...{ xstate: `^${peers.xstate[0]}`, effect: `^${peers.effect[0]}` },
+      // Optional, for the matchers; the tests of the whole project run on it.
+      vitest: `^${devDependencies.vitest}`,
+    })
   })
 })

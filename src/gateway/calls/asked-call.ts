@@ -23,6 +23,8 @@ export interface AskedCall {
   readonly sdkRetries: number
   /** The answer, if it is a success, is an event stream. */
   readonly asksForEvents: boolean
+  /** The client did not ask for the usage that its stream is asked for. */
+  readonly hidesUsage: boolean
   /** Shown to the client with the answer; null when there is nothing to say. */
   readonly warning: string | null
 }

@@ -12,6 +12,7 @@ import { readWhole } from '../answers/json-reader.ts'
 import { openingOf } from '../answers/opening.ts'
 import { type BodyKind, kindOf, makeBodyReader } from '../answers/reader.ts'
 import { capacityEvidence } from '../answers/reading.ts'
+import { UsageFilter } from '../answers/usage-filter.ts'
 import { EventBoundary } from '../answers/wire.ts'
 import { endWith } from '../passage/interim.ts'
 import type { AnswerHead, AnswerListener, TransportFailure } from '../passage/transport.ts'
@@ -54,8 +55,17 @@ export interface AttemptEvents {
  */
 type Mode = 'head' | 'opening' | 'success' | 'holding' | 'passing' | 'dropped'
 
+/** What has to be known of the answer before it comes. */
+export interface AnswerTraits {
+  readonly provider: string
+  /** Usage was asked for without the client. */
+  readonly hidesUsage: boolean
+}
+
 export class Attempt implements AnswerListener {
   readonly #provider: string
+  readonly #hidesUsage: boolean
+  #filter: UsageFilter | null = null
   readonly #response: ServerResponse
   readonly #events: AttemptEvents
   readonly #clock: Clock
@@ -71,8 +81,9 @@ export class Attempt implements AnswerListener {
   #held: Array<Buffer> = []
   #heldBytes = 0
 
-  constructor(provider: string, response: ServerResponse, clock: Clock, events: AttemptEvents) {
-    this.#provider = provider
+  constructor(asked: AnswerTraits, response: ServerResponse, clock: Clock, events: AttemptEvents) {
+    this.#provider = asked.provider
+    this.#hidesUsage = asked.hidesUsage
     this.#response = response
     this.#clock = clock
     this.#events = events
@@ -109,7 +120,9 @@ export class Attempt implements AnswerListener {
     }
     this.#mode = 'opening'
     this.#reader = makeBodyReader(this.#provider, head, this.#clock.now(), () => this.#concluded())
-    if (this.#kind === 'events' && !this.#isEncoded) this.#boundary = new EventBoundary()
+    if (this.#kind !== 'events' || this.#isEncoded) return
+    this.#boundary = new EventBoundary()
+    if (this.#hidesUsage) this.#filter = new UsageFilter()
   }
 
   bytes(chunk: Buffer): boolean {
@@ -123,6 +136,7 @@ export class Attempt implements AnswerListener {
     if (this.#mode === 'opening') this.#judge()
     if (this.#mode === 'holding') return this.#refuse()
     if (this.#mode === 'dropped') return
+    if (this.#filter !== null) this.#put(this.#filter.end())
     endWith(this.#response, rawTrailers)
     const reader = this.#reader
     if (reader === null) this.#events.ended(nothingRead)
@@ -242,8 +256,13 @@ export class Attempt implements AnswerListener {
   }
 
   #write(chunk: Buffer): void {
-    this.#response.write(chunk)
-    this.#boundary?.push(chunk)
+    this.#put(this.#filter === null ? chunk : this.#filter.push(chunk))
+  }
+
+  #put(bytes: Buffer): void {
+    if (bytes.length === 0) return
+    this.#response.write(bytes)
+    this.#boundary?.push(bytes)
   }
 
   /** The client has taken what was written; false asks the provider to pause. */

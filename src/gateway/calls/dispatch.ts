@@ -17,10 +17,14 @@ export class Dispatch {
     this.#events = events
   }
 
-  send({ upstream, outbound, idField }: AskedCall, callId: string, response: ServerResponse): void {
+  send(
+    { upstream, outbound, idField, hidesUsage }: AskedCall,
+    callId: string,
+    response: ServerResponse,
+  ): void {
     const { clock, transport } = this.#ports
     const headers = idField === null ? outbound.headers : [...outbound.headers, idField, callId]
-    this.#attempt = new Attempt(upstream.provider, response, clock, this.#events)
+    this.#attempt = new Attempt({ provider: upstream.provider, hidesUsage }, response, clock, this.#events)
     this.#exchange = transport.send({ ...outbound, headers }, this.#attempt)
   }
 

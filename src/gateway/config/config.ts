@@ -9,8 +9,6 @@ import type { TlsFiles } from '../entrance/tls.ts'
 import { builtInUpstreams, reservedNames, type Upstream } from './upstreams.ts'
 
 const maxDurationMs = 24 * 60 * 60_000
-/** Ten years. */
-const maxRetentionMs = 3_653 * maxDurationMs
 
 const segment = Schema.String.check(
   Schema.makeFilter((value: string) =>
@@ -44,6 +42,11 @@ const UpstreamSchema = Schema.Struct({
   provider: Schema.optionalKey(segment),
   /** Whether the class is passed on, as `x-resource-priority` and as the body's `priority` (vLLM). Default false. */
   honoursPriority: Schema.optionalKey(Schema.Boolean),
+  /**
+   * Whether chat streams are asked for their usage (`stream_options.include_usage`) where the client did not. What the
+   * answer says for it is taken out again. Default false: then such streams teach nothing.
+   */
+  asksForUsage: Schema.optionalKey(Schema.Boolean),
   /** How it charges calls: a known provider's name, or fields of a policy's `charges`. Default: by what callers say. */
   charges: Schema.optionalKey(Schema.Unknown),
 })
@@ -62,17 +65,19 @@ const ConfigSchema = Schema.Struct({
   allowedHosts: Schema.optionalKey(Schema.Array(text(1, 253))),
   /** Origins whose pages may ask, such as `https://app.example`. Default none but our own. */
   allowedOrigins: Schema.optionalKey(Schema.Array(text(1, 300))),
-  /** Lets everybody who can reach the address use the gateway, without tokens. Default false. */
+  /** Lets every client that can reach the address use the gateway, without tokens. Default false. */
   insecure: Schema.optionalKey(Schema.Boolean),
   /** Serves HTTPS with these PEM files, which are read again when they change. Default none: HTTP. */
   tls: Schema.optionalKey(Schema.Struct({ cert: text(1, 4_096), key: text(1, 4_096) })),
   /** Path of the journal, or `:memory:`. */
   journal: Schema.optionalKey(text(1, 4_096)),
-  /** How long entries of the journal are kept that a checkpoint stands for, and above which size of the file in use the oldest go sooner. Default 24 h, of any size. */
+  /** How much history the journal keeps: what a checkpoint covers goes after `keepMs`, or sooner above `keepBytes`. */
   retention: Schema.optionalKey(
     Schema.Struct({
-      keepMs: Schema.optionalKey(integer(0, maxRetentionMs)),
-      keepBytes: Schema.optionalKey(integer(1024 * 1024, Number.MAX_SAFE_INTEGER)),
+      /** Default 24 h. */
+      keepMs: Schema.optionalKey(integer(0, 10 * 365 * maxDurationMs)),
+      /** Size of the journal's file in use. Default: no bound. */
+      keepBytes: Schema.optionalKey(integer(1024 * 1024, 2 ** 53 - 1)),
     }),
   ),
   /** Largest body of one call. Default 64 MiB. */
@@ -113,7 +118,6 @@ export interface GatewayConfig {
   /** 0 takes a free one. */
   readonly port: number
   readonly journal: string
-  /** As in `openHost`. */
   readonly retention: { readonly keepMs?: number; readonly keepBytes?: number }
   readonly allowedHosts: ReadonlyArray<string>
   readonly allowedOrigins: ReadonlyArray<string>
@@ -171,7 +175,10 @@ export const parseConfig = (input: unknown = {}): GatewayConfig => {
 const upstreamsOf = (given: ReadonlyArray<typeof UpstreamSchema.Type>): ReadonlyArray<Upstream> => {
   const upstreams = new Map(builtInUpstreams.map((upstream) => [upstream.name, upstream]))
   const names = new Set<string>()
-  for (const [index, { name, wire, provider, honoursPriority, charges, ...rest }] of given.entries()) {
+  for (const [
+    index,
+    { name, wire, provider, honoursPriority, charges, asksForUsage, ...rest },
+  ] of given.entries()) {
     if (names.has(name)) {
       throw new InvalidInput([
         { field: `config.upstreams.${index}.name`, expected: 'a name of its own', got: JSON.stringify(name) },
@@ -184,6 +191,7 @@ const upstreamsOf = (given: ReadonlyArray<typeof UpstreamSchema.Type>): Readonly
       wire: wire ?? (name === 'anthropic' ? 'anthropic' : 'openai'),
       provider: provider ?? name,
       honoursPriority: honoursPriority ?? false,
+      ...(asksForUsage === undefined ? {} : { asksForUsage }),
       charges: charges === undefined ? null : upstreamCharges(charges, `config.upstreams.${index}.charges`),
     })
   }

@@ -28,6 +28,8 @@ export interface Counters {
   neverSent: number
   /** Calls told at once that the provider asked for a longer wait than they may have. */
   toldToWait: number
+  /** WebSockets that were carried through. */
+  sockets: number
   /** Clients that went away before their answer was complete. */
   clientAborts: number
   /** Attempts on which the upstream could not be reached, or broke off. */
@@ -55,6 +57,7 @@ export const makeCounters = (): Counters => ({
   stalledClients: 0,
   neverSent: 0,
   toldToWait: 0,
+  sockets: 0,
   clientAborts: 0,
   upstreamFailures: 0,
   preemptions: 0,

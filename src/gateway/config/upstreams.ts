@@ -12,6 +12,8 @@ export interface Upstream {
   readonly provider: string
   /** Whether it understands `x-resource-priority`. */
   readonly honoursPriority: boolean
+  /** Whether chat streams are asked for their usage where the client did not. Default false. */
+  readonly asksForUsage?: boolean
   /** How it charges calls, for the policies of its scopes that do not say it themselves; null where nobody said. */
   readonly charges: Charges | null
 }

@@ -7,6 +7,7 @@ import type { LaneHost } from '../../host/host.ts'
 import { kernelOf } from '../../host/internal.ts'
 import { callOf } from '../../host/request.ts'
 import type { AskedCall } from '../calls/asked-call.ts'
+import { withUsageAsked } from '../calls/asked-usage.ts'
 import { withPriorityMember } from '../calls/body-priority.ts'
 import { asksForEvents } from '../calls/event-calls.ts'
 import { pathAndQuery, type Route } from '../config/upstreams.ts'
@@ -36,6 +37,11 @@ export interface Arrival {
   readonly holder: Token | null
 }
 
+/** What of an arrival says what it asks for. */
+export interface AskingRequest extends Pick<Arrival, 'route' | 'holder'> {
+  readonly request: Pick<IncomingMessage, 'headers' | 'rawHeaders'>
+}
+
 /** A body as it came, and without its encoding. */
 export interface AskedBody {
   readonly held: HeldBody
@@ -45,7 +51,7 @@ export interface AskedBody {
 /** The call that a request asks for; what is wrong with it; or that no scope can be had for it. */
 export const askedCall = (
   { scopes, estimator, host }: AskingPorts,
-  { route, request, holder }: Arrival,
+  { route, request, holder }: AskingRequest,
   { held, plain }: AskedBody,
   model: string,
 ): AskedCall | ReadonlyArray<FieldProblem> | 'too-many' => {
@@ -70,6 +76,8 @@ export const askedCall = (
   const isRanked =
     body === plain && upstream.honoursPriority && upstream.wire === 'openai' && said.priorityClass !== null
   const sent = isRanked ? withPriorityMember(body, priorityRanks[call.priorityClass]) : body
+  const asksForUsage = body === plain && upstream.asksForUsage === true && upstream.wire === 'openai'
+  const asking = asksForUsage ? withUsageAsked(route.path, sent) : sent
   const headers = requestFields(request.rawHeaders, {
     honoursPriority: upstream.honoursPriority,
     keepLength: false,
@@ -83,7 +91,7 @@ export const askedCall = (
       origin,
       path: pathAndQuery(route),
       headers,
-      body: sent,
+      body: asking,
       headTimeoutMs: 0,
     },
     // The emulator's log judges by it whether a call was dispatched twice.
@@ -94,6 +102,7 @@ export const askedCall = (
     statedId: said.id,
     sdkRetries: said.sdkRetries,
     asksForEvents: asksForEvents({ wire: upstream.wire, path: route.path, query }, plain),
+    hidesUsage: asking !== sent,
     warning: said.unknownPriority ? unknownPriorityWarning : null,
   }
 }

@@ -39,7 +39,7 @@ const known: ReadonlySet<string> = new Set([
   'x-rightofway-turn',
   'x-rightofway-input-tokens',
   'x-rightofway-deadline-ms',
-  // Who may ask at all is looked at before.
+  // Whether the client may ask at all is looked at before.
   'x-rightofway-token',
 ])
 
@@ -115,7 +115,7 @@ export const readCallHeaders = (headers: IncomingHttpHeaders): CallHeaders | Rea
   return reader.problems.length > 0 ? reader.problems : read
 }
 
-/** What the headers say, as a call that is asked for at `nowMs`. What they leave out is left out. */
+/** The call that the headers describe, received at `nowMs`. A field without a header is left out. */
 export const requestOfHeaders = (
   { id, priorityClass, principal, lane, turnId, inputTokens, deadlineMs }: CallHeaders,
   nowMs: number,

@@ -1,8 +1,6 @@
 /** Where a request goes: to its own route, past admission, or through it. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Policy } from '../../../machines/index.ts'
-import type { LaneHost } from '../../host/host.ts'
 import { kernelOf } from '../../host/internal.ts'
 import { LimitReader } from '../answers/reading.ts'
 import { ProxiedCall } from '../calls/call.ts'
@@ -11,12 +9,9 @@ import { KeptPlaces } from '../calls/kept-places.ts'
 import { WaitAnswers } from '../calls/patience.ts'
 import { StatedWaits } from '../calls/stated-waits.ts'
 import type { KeepAlive } from '../config/config.ts'
-import type { Counters } from '../config/counters.ts'
-import type { ShownPolicy } from '../config/policies.ts'
-import type { Router, Upstream } from '../config/upstreams.ts'
-import type { EstimateReading, TokenEstimator } from '../identity/estimator.ts'
+import type { Router } from '../config/upstreams.ts'
+import type { TokenEstimator } from '../identity/estimator.ts'
 import { modelOf, textMember } from '../identity/model-of.ts'
-import type { ScopeFinder } from '../identity/scopes.ts'
 import { type HeldBody, HeldBytes, mayHoldJson, readBody } from '../passage/body.ts'
 import { type Coding, codingsIn, knownCodings } from '../passage/codings.ts'
 import { decodeBody } from '../passage/decoded-body.ts'
@@ -30,6 +25,7 @@ import {
   noTrace,
   notFound,
   notOperator,
+  signedForHost,
   tooLarge,
   twoHosts,
   unclearLength,
@@ -37,25 +33,23 @@ import {
   unknownCoding,
   unknownScope,
 } from '../problem/request-problems.ts'
+import { SocketDoor } from '../sockets/socket-door.ts'
 import { type Arrival, askedCall } from './asking.ts'
 import { isProblems } from './call-headers.ts'
 import { type Doorkeeper, isToken } from './doorkeeper.ts'
 import type { EntranceGuard } from './guarded.ts'
+import { Health } from './health.ts'
+import { type LanesPorts, lanesOf, sendJson } from './lanes.ts'
 import { isOperator, releaseScope } from './operator.ts'
-import { targetOf } from './target.ts'
+import { isSignedForHost } from './signed.ts'
+import { hostsIn, targetOf } from './target.ts'
 
-export interface DoorPorts {
-  readonly host: LaneHost
+export interface DoorPorts extends LanesPorts {
   readonly router: Router
-  readonly upstreams: ReadonlyArray<Upstream>
-  readonly scopes: ScopeFinder
-  /** A scope's policy in force, with the source of each value. */
-  readonly policyShown: (scope: string, inForce: Policy) => ShownPolicy
+  /** Hears of every request that is refused before it becomes a call. */
+  readonly refused: (problem: Problem) => void
   readonly transport: Transport
   readonly estimator: TokenEstimator
-  /** What the estimator has learned, by scope; null when it does not tell. */
-  readonly estimates: () => Readonly<Record<string, EstimateReading>> | null
-  readonly counters: Counters
   readonly entrance: EntranceGuard
   readonly doorkeeper: Doorkeeper
   readonly operatorToken: string
@@ -74,9 +68,12 @@ const acceptedCodings = { 'accept-encoding': knownCodings.join(', ') }
 export class Door {
   readonly #ports: DoorPorts
   readonly #callPorts: CallPorts
+  /** Takes connections that leave HTTP. */
+  readonly sockets: SocketDoor
   readonly #live = new Set<ProxiedCall>()
   readonly #places: KeptPlaces
   readonly #startedAtMs: number
+  readonly #health: Health
   /** Bodies that arrive or are kept: each until it cannot be sent again, or its client is away. */
   readonly #held: HeldBytes
   #closing = false
@@ -87,6 +84,7 @@ export class Door {
     this.#ports = ports
     this.#places = new KeptPlaces(kernelOf(host).clock)
     this.#held = new HeldBytes(ports.heldBodiesLimitBytes)
+    this.#health = new Health(host)
     this.#callPorts = {
       transport,
       estimator,
@@ -101,6 +99,11 @@ export class Door {
       keepAlive: ports.keepAlive,
       statedWaits: new StatedWaits(),
     }
+    this.sockets = new SocketDoor({
+      ...ports,
+      calls: this.#callPorts,
+      held: this.#held,
+    })
     scopes.whenForgotten((scope) => {
       this.#callPorts.limits.forget(scope)
       this.#callPorts.waitAnswers.forget(scope)
@@ -110,7 +113,7 @@ export class Door {
   }
 
   get liveCalls(): number {
-    return this.#live.size
+    return this.#live.size + this.sockets.liveCalls
   }
 
   /** Never throws: one request must not be able to end the process. */
@@ -123,6 +126,7 @@ export class Door {
   async close(graceMs: number): Promise<void> {
     this.#closing = true
     this.#places.close()
+    const socketsClosed = this.sockets.close(graceMs)
     if (this.#live.size > 0 && graceMs > 0) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, graceMs)
@@ -133,6 +137,7 @@ export class Door {
       })
     }
     for (const call of [...this.#live]) call.cut()
+    await socketsClosed
   }
 
   #guarded(response: ServerResponse, work: () => void): void {
@@ -151,14 +156,15 @@ export class Door {
     const { doorkeeper } = this.#ports
     const stranger = doorkeeper.refuses(request)
     if (stranger !== null) return this.#refuse(request, response, stranger)
-    if (path === '/healthz') return this.#health(response)
+    if (path === '/healthz') return this.#answerHealth(response)
     if (path === '/lanes/release' && request.method === 'POST') return this.#release(request, response)
     const holder = doorkeeper.holderOf(request)
     if (holder !== null && !isToken(holder)) return this.#refuse(request, response, holder)
-    if (path === '/lanes') return sendJson(response, this.#lanes())
+    if (path === '/lanes') return sendJson(response, this.#lanes)
     const route = this.#ports.router.route(target)
     if (route === null) return this.#refuse(request, response, notFound(this.#ports.router.routes))
     if (this.#closing) return sendProblem(response, closing, { connection: 'close' })
+    if (isSignedForHost(request.headers, target.query)) return this.#refuse(request, response, signedForHost)
     if (request.method !== 'POST' || !mayHoldJson(request)) {
       this.#ports.counters.forwarded += 1
       return forward(this.#passage, route, request, response, null)
@@ -176,16 +182,10 @@ export class Door {
     )
   }
 
-  #health(response: ServerResponse): void {
-    const { failure, journal } = kernelOf(this.#ports.host)
+  #answerHealth(response: ServerResponse): void {
+    const { failure } = kernelOf(this.#ports.host)
     if (failure !== null) return sendProblem(response, journalFailed(failure.message))
-    const status = this.#closing ? 'closing' : 'ok'
-    const tell = (body: object): void => this.#guarded(response, () => sendJson(response, body))
-    void journal.usage().then(
-      (usage) => tell({ status, journal: usage }),
-      // It has just been closed, or has just failed, which the next one hears.
-      () => tell({ status }),
-    )
+    void this.#health.answer(this.#closing).then((answer) => sendJson(response, answer))
   }
 
   /** `{"scope": name}`, from the operator: ends the waits that the provider imposed. */
@@ -212,6 +212,13 @@ export class Door {
     )
   }
 
+  get #lanes(): object {
+    const { size: sockets } = this.sockets
+    const [keptPlaces, heldBytes] = [this.#places.size, this.#held.bytes]
+    const { liveCalls } = this
+    return lanesOf(this.#ports, { startedAt: this.#startedAtMs, liveCalls, sockets, keptPlaces, heldBytes })
+  }
+
   get #passage(): PassagePorts {
     const { transport, counters, host, writeStallMs } = this.#ports
     return { transport, counters, clock: kernelOf(host).clock, writeStallMs }
@@ -219,7 +226,9 @@ export class Door {
 
   #full(response: ServerResponse): void {
     this.#ports.counters.full += 1
-    sendProblem(response, full(this.#held.limit))
+    const problem = full(this.#held.limit)
+    this.#ports.refused(problem)
+    sendProblem(response, problem)
   }
 
   /** An encoded body is looked into by a decoded copy, and passed on as it came. */
@@ -257,7 +266,9 @@ export class Door {
     if (isProblems(asked)) return this.#refuse(request, response, badRequest(asked))
     if (asked === 'too-many') {
       counters.full += 1
-      return sendProblem(response, tooManyScopes(scopesLimit))
+      const problem = tooManyScopes(scopesLimit)
+      this.#ports.refused(problem)
+      return sendProblem(response, problem)
     }
     counters.calls += 1
     if (asked.sdkRetries > 0) counters.sdkRetries += 1
@@ -281,45 +292,10 @@ export class Door {
     problem: Problem,
     own: Readonly<Record<string, string>> = {},
   ): void {
+    this.#ports.refused(problem)
     this.#ports.counters.invalid += 1
     // What is left of the body is read and dropped, so that the client sees the answer.
     request.resume()
     sendProblem(response, problem, own)
   }
-
-  /** Content-free: counts, times, names. */
-  #lanes(): object {
-    const { host, counters, upstreams, estimates, scopes, policyShown } = this.#ports
-    return {
-      at: kernelOf(host).clock.now(),
-      gateway: {
-        startedAt: this.#startedAtMs,
-        liveCalls: this.#live.size,
-        keptPlaces: this.#places.size,
-        heldBytes: this.#held.bytes,
-        scopes: scopes.counts,
-        counters,
-        estimates: estimates(),
-        upstreams: upstreams.map(({ name, provider, wire }) => ({ name, provider, wire })),
-      },
-      scopes: host.status().map((status) => {
-        const policy = kernelOf(host).runners.get(status.scope)?.context.policy
-        return policy === undefined ? status : { ...status, policy: policyShown(status.scope, policy) }
-      }),
-    }
-  }
-}
-
-/** `node:http` shows the first of several; another server may take the last. */
-const hostsIn = ({ rawHeaders }: IncomingMessage): number =>
-  rawHeaders.filter((part, index) => index % 2 === 0 && part.toLowerCase() === 'host').length
-
-const sendJson = (response: ServerResponse, value: object): void => {
-  const body = JSON.stringify(value)
-  response.writeHead(200, {
-    'content-type': 'application/json',
-    'content-length': Buffer.byteLength(body),
-    'cache-control': 'no-store',
-  })
-  response.end(body)
 }

@@ -9,7 +9,9 @@ import {
   type IncomingMessage,
 } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
+import { agentEnvironment, type ProxyEnvironment } from './proxies.ts'
 
 export interface TransportRequest {
   readonly method: string
@@ -66,6 +68,8 @@ export interface Exchange {
 }
 
 export interface Transport {
+  /** The agent of its connections to an origin, for others that connect there. */
+  agentFor?(origin: string): HttpAgent
   send(request: TransportRequest, listener: AnswerListener): Exchange
   /** Breaks off what is under way and closes every connection. */
   close(): Promise<void>
@@ -77,18 +81,31 @@ export interface TransportOptions {
    * (5 s is the shortest usual time), so that no request goes out on one that is being closed.
    */
   readonly idleMs?: number
+  /** `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` count. Default: no proxy. */
+  readonly environment?: ProxyEnvironment
 }
 
 /** Head of an answer at most, bytes. */
 const maxHeadBytes = 64 * 1024
 
 /** HTTP/1.1 through `node:http`, with as many connections as calls are in flight. */
-export const makeTransport = ({ idleMs = 4_000 }: TransportOptions = {}): Transport => {
+export const makeTransport = ({ idleMs = 4_000, environment = {} }: TransportOptions = {}): Transport => {
   // Silence inside an answer is bounded by the permit, not here: a model may think for minutes.
-  const options = { keepAlive: true, timeout: idleMs, maxFreeSockets: 1_024 }
-  const agents = { 'http:': new HttpAgent(options), 'https:': new HttpsAgent(options) }
+  const proxyEnv = agentEnvironment(environment)
+  const options = {
+    keepAlive: true,
+    timeout: idleMs,
+    maxFreeSockets: 1_024,
+    ...(proxyEnv === undefined ? {} : { proxyEnv }),
+  }
+  const agents = {
+    'http:': new HttpAgent(options),
+    'https:': new HttpsAgent(options),
+    hasHttpProxy: proxyEnv?.['HTTP_PROXY'] !== undefined,
+  }
   const underWay = new Set<HttpExchange>()
   return {
+    agentFor: (origin) => (origin.startsWith('https:') ? agents['https:'] : agents['http:']),
     send: (request, listener) => {
       const exchange = new HttpExchange(listener, () => underWay.delete(exchange))
       underWay.add(exchange)
@@ -106,6 +123,7 @@ export const makeTransport = ({ idleMs = 4_000 }: TransportOptions = {}): Transp
 interface Agents {
   readonly 'http:': HttpAgent
   readonly 'https:': HttpsAgent
+  readonly hasHttpProxy: boolean
 }
 
 class HttpExchange implements Exchange {
@@ -129,13 +147,15 @@ class HttpExchange implements Exchange {
 
   start(agents: Agents, { method, origin, path, headers, body, headTimeoutMs }: TransportRequest): void {
     const { protocol, hostname, port, host } = new URL(origin)
+    const fields = ['host', host, ...headers, ...framing(method, headers, body)]
+    const proxied = protocol === 'http:' && agents.hasHttpProxy
     const options = {
       method,
       // Brackets belong to the Host field, not to the address.
       host: hostname.replace(/^\[|\]$/g, ''),
       ...(port === '' ? {} : { port: Number(port) }),
       path,
-      headers: ['host', host, ...headers, ...framing(method, headers, body)],
+      headers: proxied ? grouped(fields) : fields,
       maxHeaderSize: maxHeadBytes,
     }
     let request: ClientRequest
@@ -160,7 +180,8 @@ class HttpExchange implements Exchange {
       const connected = () => {
         this.#isConnected = true
       }
-      if (request.reusedSocket) connected()
+      // One that came through a proxy's tunnel is open already.
+      if (request.reusedSocket || !isConnecting(socket)) connected()
       else socket.once(protocol === 'https:' ? 'secureConnect' : 'connect', connected)
     })
     request.on('information', ({ statusCode, rawHeaders }) => {
@@ -233,6 +254,10 @@ class HttpExchange implements Exchange {
   }
 }
 
+/** What may be open counts as open: a request that may have been sent is not sent again. */
+const isConnecting = (socket: Socket): boolean =>
+  socket.connecting || ('secureConnecting' in socket && socket.secureConnecting === true)
+
 const headOf = (status: number, rawHeaders: ReadonlyArray<string>): AnswerHead => {
   // Without a prototype: a field may be named as a member of every object.
   const headers: Record<string, string> = Object.create(null)
@@ -242,6 +267,18 @@ const headOf = (status: number, rawHeaders: ReadonlyArray<string>): AnswerHead =
     headers[name] = headers[name] === undefined ? value : `${headers[name]}, ${value}`
   }
   return { status, headers, rawHeaders }
+}
+
+/** Fields by name: only to these does Node add what it tells a proxy. */
+const grouped = (fields: ReadonlyArray<string>): Record<string, string | Array<string>> => {
+  const headers: Record<string, string | Array<string>> = Object.create(null)
+  for (let index = 0; index + 1 < fields.length; index += 2) {
+    const name = (fields[index] as string).toLowerCase()
+    const value = fields[index + 1] as string
+    const before = headers[name]
+    headers[name] = before === undefined ? value : [before, value].flat()
+  }
+  return headers
 }
 
 /** Methods whose requests have a body as a rule: without one they say so. */

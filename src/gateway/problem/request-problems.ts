@@ -50,6 +50,27 @@ export const notFound = (routes: ReadonlyArray<string>): Problem => ({
   members: { routes },
 })
 
+/** The one status at which agents that begin with a WebSocket go on over HTTP at once. */
+export const notOverWebSocket: Problem = {
+  name: 'no-web-socket',
+  status: 426,
+  title: 'Upgrade Required',
+  detail: 'WebSocket is not carried here; use HTTP on the same path',
+  retryAfterS: null,
+  retryable: false,
+}
+
+/** Its path and its host are part of what was signed. */
+export const signedForHost: Problem = {
+  name: 'signed-for-another-host',
+  status: 400,
+  title: 'The request is signed for another host',
+  detail:
+    'authorization: expected a key, got an AWS signature (SigV4) over this host and path, which the provider would refuse at its own; use a bearer key (AWS_BEARER_TOKEN_BEDROCK), or send it unsigned to an upstream that signs, such as a SigV4 proxy behind the gateway',
+  retryAfterS: null,
+  retryable: false,
+}
+
 export const notOperator: Problem = {
   name: 'not-operator',
   status: 403,

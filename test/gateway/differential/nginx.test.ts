@@ -11,7 +11,6 @@ const differences: Readonly<Record<string, string>> = {
   'fields of this hop': 'nginx passes a field that Connection names; it is of this hop, and stays behind',
   'a target that climbs': 'nginx resolves it inside its own root; the gateway has no root and refuses it',
   'a target that climbs in code': 'the same',
-  'a wish for h2c': 'nginx ignores the wish; the gateway says 426, and which way works',
   'a host with a path': 'nginx refuses it, and so does the gateway, as a name that is not its own',
 }
 

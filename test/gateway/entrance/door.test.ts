@@ -12,16 +12,7 @@ const json = async (response: Response) => (await response.json()) as Record<str
 describe('routes', () => {
   it('healthz and lanes answer by themselves; the rest is a problem that names the routes', async () => {
     const { gateway } = await startSetting()
-    expect(await json(await fetch(`${gateway.url}/healthz`))).toEqual({
-      status: 'ok',
-      journal: {
-        bytes: expect.any(Number),
-        walBytes: expect.any(Number),
-        walPinned: false,
-        entries: 0,
-        oldestAt: null,
-      },
-    })
+    expect(await json(await fetch(`${gateway.url}/healthz`))).toMatchObject({ status: 'ok', warnings: [] })
     expect(await json(await fetch(`${gateway.url}/lanes?x=1`))).toMatchObject({ scopes: [] })
     for (const path of [
       '/',

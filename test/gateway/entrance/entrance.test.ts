@@ -92,14 +92,14 @@ describe('a target that no address parser would take', () => {
 })
 
 describe('a connection that asks to leave HTTP', () => {
-  it('is told that WebSocket is not carried, where no page of ours takes it', async () => {
-    const { status, text } = await raw(gateway.url, head('GET /openai/v1/responses', keyed))
+  it('is told that WebSocket is not carried, where no page of ours and no call takes it', async () => {
+    const { status, text } = await raw(gateway.url, head('GET /openai/v1/files', keyed))
     expect([status, text]).toEqual([426, expect.stringContaining('use HTTP on the same path')])
     expect(text).toContain('connection: close')
   })
 
   it('may be reset at any moment', async () => {
-    for (const path of ['/inspector/xstate', '/openai/v1/realtime', '/inspector/other']) {
+    for (const path of ['/inspector/xstate', '/emulator/openai/v1/realtime', '/inspector/other']) {
       for (let round = 0; round < 10; round += 1) {
         await raw(gateway.url, head(`GET ${path}`, keyed), { reset: true })
       }

@@ -24,7 +24,7 @@ it('the inspector is served under its prefix, read-only, and everything else goe
     })
     expect(action.status).toBe(403)
     expect((await fetch(`${gateway.url}/inspectors`)).status).toBe(404)
-    expect(await (await fetch(`${gateway.url}/healthz`)).json()).toMatchObject({ status: 'ok' })
+    expect(await (await fetch(`${gateway.url}/healthz`)).json()).toMatchObject({ status: 'ok', warnings: [] })
   } finally {
     await gateway.close()
     await host.close()

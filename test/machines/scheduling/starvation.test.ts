@@ -5,12 +5,12 @@
 import { HashMap } from 'effect'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { defaultPolicy, parsePolicy, worstCaseWaitMs } from '../../../machines/index.ts'
+import { contractPolicy, parsePolicy, worstCaseWaitMs } from '../../../machines/index.ts'
 import { runs } from '../../properties/runs.ts'
 import { Story } from '../story.ts'
 
 const policy = {
-  ...defaultPolicy,
+  ...contractPolicy,
   capacity: 32,
   reserve: 0,
   quantumTokens: 100,
@@ -165,6 +165,7 @@ describe('primaries that never stop coming', () => {
       principal: fc.constantFrom('a', 'b', 'c'),
       inputTokens: fc.constantFrom(0, 40, 100, 101, 350),
       hold: fc.boolean(),
+      turn: fc.option(fc.nat({ max: 2 })),
     })
     fc.assert(
       fc.property(
@@ -188,7 +189,7 @@ describe('primaries that never stop coming', () => {
               expect(story.at - (submitted.get(call.id) as number)).toBeLessThanOrEqual(boundMs)
             }
           }
-          for (const [index, { gapMs, runMs, lane, principal, inputTokens }] of arrivals.entries()) {
+          for (const [index, { gapMs, runMs, lane, principal, inputTokens, turn }] of arrivals.entries()) {
             const untilMs = story.at + gapMs
             for (;;) {
               const next = ends
@@ -208,7 +209,13 @@ describe('primaries that never stop coming', () => {
             ).length
             calls.set(id, { principal, ahead })
             if (lane === 'primary') story.primary(id)
-            else story.auxiliary(id, { principal, inputTokens })
+            // Calls of turns that have begun go before it, and its bound holds.
+            else
+              story.auxiliary(id, {
+                principal,
+                inputTokens,
+                turnId: turn === null ? null : `${principal}${turn}`,
+              })
             ends.push({ id, atMs: story.at + runMs })
           }
           story.pass(120_000)
