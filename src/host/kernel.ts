@@ -13,7 +13,7 @@ import { snapshotSize, snapshotText } from './checkpointing.ts'
 import { inherited } from './holding.ts'
 import { Outbox } from './outbox.ts'
 import { ProcessHold } from './process-hold.ts'
-import { Replayed, replayJournal } from './recovery.ts'
+import { keepFollowed, Replayed, replayJournal } from './recovery.ts'
 import { restsIn, startScope } from './scope-actor.ts'
 import { scopeParts } from './scope-name.ts'
 import type { Observation } from './scope-record.ts'
@@ -101,6 +101,8 @@ export class Kernel {
     let newestMs = 0
     for (const { context } of replayed.values()) newestMs = Math.max(newestMs, context.at)
     const kernel = new Kernel(journal, steadyClock(clock, newestMs), scopesInMemory)
+    // Nothing is decided on top of a record that this version would have decided otherwise before a checkpoint stands for it.
+    await Promise.all([...replayed.values()].map((scope) => keepFollowed(journal, scope)))
     for (const scope of replayed.values()) kernel.#takeUp(scope)
     return kernel
   }
