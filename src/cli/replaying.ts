@@ -4,7 +4,7 @@ import { HashMap } from 'effect'
 import type { Decision, PolicyInput, ScopeContext } from '../../machines/index.ts'
 import { encodeScope } from '../../machines/snapshot/codec.ts'
 import type { InFlight, Waiting } from '../../machines/state/calls.ts'
-import { clockTime, seconds, waitWords } from '../host/explain-words.ts'
+import { clockTime, duration, waitWords } from '../host/explain-words.ts'
 import { type Record as JournalRecord, readRecord } from '../host/recovery.ts'
 import { replayScopes } from '../host/replay.ts'
 import { scopeStatus } from '../host/scope-facts.ts'
@@ -93,7 +93,7 @@ const scopeText = (context: ScopeContext, position: number, nowMs: number): Read
 }
 
 const laneText = ({ waiting, inFlight, longestWaitMs }: LaneStatus): string =>
-  `${waiting} waiting${longestWaitMs === null ? '' : ` (longest ${seconds(longestWaitMs)})`}, ${inFlight} in flight`
+  `${waiting} waiting${longestWaitMs === null ? '' : ` (longest ${duration(longestWaitMs)})`}, ${inFlight} in flight`
 
 const bySeq = <A extends { readonly seq: number }>(calls: HashMap.HashMap<string, A>): ReadonlyArray<A> =>
   [...HashMap.values(calls)].sort((one, other) => one.seq - other.seq)
