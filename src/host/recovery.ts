@@ -11,7 +11,7 @@ import {
   type ScopeEvent,
   SnapshotUnreadable,
 } from '../../machines/index.ts'
-import { restorePolicy } from '../../machines/model/read-policy.ts'
+import { restorePolicy } from '../../machines/model/policy-input.ts'
 import { type Checkpoint, type Journal, JournalCorrupt, type StoredEntry } from '../journal/journal.ts'
 
 /** What an entry's record holds. */

@@ -386,8 +386,8 @@ describe('when the host closes', () => {
     kernelOf(host).observe(({ event }) => heard.push(event.type))
     expect(await host.scope('pool').run({}, () => 'answer')).toBe('answer')
     await settle()
-    expect(heard).toEqual(['call.submitted', 'call.settled'])
-    expect(kernelOf(host).observerFailures).toBe(2)
+    expect(heard).toEqual(['policy.changed', 'call.submitted', 'call.settled'])
+    expect(kernelOf(host).observerFailures).toBe(3)
   })
 })
 

@@ -235,12 +235,13 @@ describe('the Effect face', () => {
   it('streams what it decides', async () => {
     const program = Effect.gen(function* () {
       const host = yield* Host
-      const seen = yield* Effect.forkChild(Stream.runCollect(Stream.take(host.watch, 2)))
+      const seen = yield* Effect.forkChild(Stream.runCollect(Stream.take(host.watch, 3)))
       yield* Effect.promise(() => settle())
       yield* host.scope('worker-pool').run({ id: 'a' }, () => Effect.void)
       return (yield* Fiber.join(seen)).map(({ event }) => event.type)
     })
     expect(await Effect.runPromise(Effect.provide(program, layer))).toEqual([
+      'policy.changed',
       'call.submitted',
       'call.settled',
     ])

@@ -47,6 +47,7 @@ const granted = async (clock: ManualClock, asked: Promise<Permit>): Promise<Perm
 /** Tells the story once; `round` keeps the ids of several apart. */
 export const tellStory = async ({ host, clock }: Story, round = 0): Promise<void> => {
   const lanes = host.scope(scope, {
+    preset: 'contract',
     capacity: 4,
     quietWindowMs: 500,
     lingerMs: 200,

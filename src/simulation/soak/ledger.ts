@@ -3,7 +3,7 @@
  * shadow of every scope is rebuilt from these entries alone.
  */
 import { createHash, type Hash } from 'node:crypto'
-import { defaultPolicy, type ScopeContext } from '../../../machines/index.ts'
+import { contractPolicy, type ScopeContext } from '../../../machines/index.ts'
 import { encodeScope } from '../../../machines/snapshot/codec.ts'
 import { Replayed, readRecord } from '../../host/recovery.ts'
 import type { ScopeRunner } from '../../host/scope-runner.ts'
@@ -17,7 +17,7 @@ export const secret = 'S3CR3T'
 
 class Shadow {
   readonly replayed: Replayed
-  readonly witness = new Witness(defaultPolicy)
+  readonly witness = new Witness(contractPolicy)
   readonly bounds: Bounds | null
 
   constructor(scope: string, calm: boolean) {
