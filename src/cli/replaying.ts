@@ -4,9 +4,8 @@ import { HashMap } from 'effect'
 import type { Decision, PolicyInput, ScopeContext } from '../../machines/index.ts'
 import { encodeScope } from '../../machines/snapshot/codec.ts'
 import type { InFlight, Waiting } from '../../machines/state/calls.ts'
-import { clockTime, seconds, waitWords } from '../host/explain-words.ts'
-import type { Record as JournalRecord } from '../host/read-record.ts'
-import { readRecord } from '../host/read-record.ts'
+import { clockTime, duration, waitWords } from '../host/explain-words.ts'
+import { type Record as JournalRecord, readRecord } from '../host/read-record.ts'
 import { replayScopes } from '../host/replay.ts'
 import { scopeStatus } from '../host/scope-facts.ts'
 import type { LaneStatus } from '../host/status.ts'
@@ -67,12 +66,16 @@ const stateText = async (
     }
     if (json) return scopes.map(({ context }) => JSON.stringify(encodeScope(context))).join('\n')
     // One moment for all scopes: the requested one, or the newest event of any scope.
-    const nowMs = untilAt ?? Math.max(...scopes.map(({ context }) => context.at))
+    const nowMs = untilAt ?? newestMoment(scopes)
     return scopes.map((one) => scopeText(one.context, one.position, nowMs).join('\n')).join('\n\n')
   } finally {
     reader.close()
   }
 }
+
+/** The newest event of any scope, epoch milliseconds. There may be more scopes than a function takes arguments. */
+export const newestMoment = (scopes: ReadonlyArray<{ readonly context: Pick<ScopeContext, 'at'> }>): number =>
+  scopes.reduce((newest, { context }) => Math.max(newest, context.at), 0)
 
 const listed = 12
 
@@ -94,7 +97,7 @@ const scopeText = (context: ScopeContext, position: number, nowMs: number): Read
 }
 
 const laneText = ({ waiting, inFlight, longestWaitMs }: LaneStatus): string =>
-  `${waiting} waiting${longestWaitMs === null ? '' : ` (longest ${seconds(longestWaitMs)})`}, ${inFlight} in flight`
+  `${waiting} waiting${longestWaitMs === null ? '' : ` (longest ${duration(longestWaitMs)})`}, ${inFlight} in flight`
 
 const bySeq = <A extends { readonly seq: number }>(calls: HashMap.HashMap<string, A>): ReadonlyArray<A> =>
   [...HashMap.values(calls)].sort((one, other) => one.seq - other.seq)
@@ -119,8 +122,10 @@ const differencesText = (
   const lines: string[] = []
   for (const [name, { history, snapshot }] of historiesOf(tables, scope, untilAt)) {
     const stories = whatIf(name, history, policy, snapshot)
-    if (json) lines.push(...stories.map((story) => JSON.stringify({ scope: name, ...story })))
-    else lines.push(...storiesText(name, history.length, stories))
+    const told = json
+      ? stories.map((story) => JSON.stringify({ scope: name, ...story }))
+      : storiesText(name, history.length, stories)
+    for (const line of told) lines.push(line)
   }
   if (lines.length === 0 && !json) throw new CliFailure({ message: `journal ${journal} knows no such scope` })
   return lines.join('\n')

@@ -152,7 +152,7 @@ describe('a host', () => {
     await bench.primary('conversation')
     const waiting = await bench.host.explain('conversation')
     expect(waiting).toMatchObject({ standing: 'waiting' })
-    expect(waiting!.lines.at(-1)).toContain('auxiliaries in flight have to settle first')
+    expect(waiting!.lines[0]).toContain('auxiliaries in flight have to settle first')
     await bench.finish('compression')
     await bench.fail('conversation', accelerationError())
     await bench.pass(60_000)
