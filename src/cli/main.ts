@@ -16,6 +16,7 @@ import { serveVerb } from './serve.ts'
 import { simulateVerb } from './simulate.ts'
 import { statusVerb } from './status.ts'
 import { tokenVerb } from './token.ts'
+import { tuneVerb } from './tune.ts'
 import { version } from './version.ts'
 
 // A new verb is a file beside this one and a name in this list. A verb imports its parts when it runs, so
@@ -24,6 +25,7 @@ const verbs = [
   serveVerb,
   demoVerb,
   simulateVerb,
+  tuneVerb,
   statusVerb,
   explainVerb,
   inspectVerb,
