@@ -71,8 +71,12 @@ const follow = (
   const kernel = kernelOf(host)
   const waits = new Map<string, ScopeContext['wait']>()
   const stopScopes = kernel.observe((observation) => {
-    const { scope } = observation
-    const wait = kernel.runners.get(scope)?.context.wait ?? null
+    const { scope, event, position } = observation
+    const runner = kernel.runners.get(scope)
+    // The first entry of a new scope is the policy that it opens with: that is no change.
+    const opens = runner?.record.uncoveredFrom === position && kernel.journal.recall(scope) === null
+    if (opens && event.type === 'policy.changed') return
+    const wait = runner?.context.wait ?? null
     for (const line of linesOf(observation, wait, waits.get(scope) ?? null)) log.log(line)
     if (wait === null) waits.delete(scope)
     else waits.set(scope, wait)
