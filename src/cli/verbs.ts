@@ -11,6 +11,7 @@ import { serveVerb } from './serve.ts'
 import { simulateVerb } from './simulate.ts'
 import { statusVerb } from './status.ts'
 import { tokenVerb } from './token.ts'
+import { tuneVerb } from './tune.ts'
 
 /**
  * The verbs. A new verb is a file beside this one and a name in this list. A verb imports its parts when it runs,
@@ -20,6 +21,7 @@ export const verbs = [
   serveVerb,
   demoVerb,
   simulateVerb,
+  tuneVerb,
   statusVerb,
   explainVerb,
   inspectVerb,

@@ -173,7 +173,7 @@ describe('config print', () => {
     expect(one.out).toMatch(/^capacity +8 {2}\(policies\["anthropic\/\*"\]\)$/m)
     expect(one.out).toMatch(/^hold +"untilAccepted" {2}\(preset adaptive\)$/m)
     const json = await run(['config', 'print', '--config', 'c.json', '--scope', 'x', '--json'], at)
-    expect(JSON.parse(json.out)).toMatchObject({ scope: 'x', preset: 'default', pattern: null, values: {} })
+    expect(JSON.parse(json.out)).toMatchObject({ scope: 'x', preset: 'adaptive', pattern: null, values: {} })
   })
 })
 
