@@ -3,8 +3,8 @@
  * size.
  */
 import { keyOf } from '../gateway/identity/credential.ts'
-import { modelOf } from '../gateway/identity/model-of.ts'
 import { isOwnField } from '../gateway/passage/forward-headers.ts'
+import { modelOf } from '../gateway/routing/route-table.ts'
 import { fingerprint } from '../host/scope-name.ts'
 
 export type FetchInput = Parameters<typeof fetch>[0]

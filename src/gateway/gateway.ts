@@ -26,6 +26,7 @@ import { type BytesEstimator, makeBytesEstimator, type TokenEstimator } from './
 import { makeScopeFinder } from './identity/scopes.ts'
 import type { ProxyEnvironment } from './passage/proxies.ts'
 import { makeTransport, type Transport } from './passage/transport.ts'
+import { makeRouting } from './routing/routing.ts'
 
 /** A page of its own under a prefix of the gateway, for example the inspector. */
 export interface Mount {
@@ -122,13 +123,14 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   const upstreams = [...config.upstreams, ...emulatorUpstreams(emulator.url)]
   let book = new PolicyBook(config.policies, upstreams)
   const scopes = await makeScopeFinder(host, {
-    secret,
     policyOf: (scope) => book.of(scope),
     scopesLimit: config.scopesLimit,
   })
   const door = new Door({
     host,
     router: makeRouter(upstreams),
+    routing: makeRouting(config),
+    secret,
     upstreams,
     scopes,
     policyShown: (scope, inForce) => book.shown(scope, inForce),

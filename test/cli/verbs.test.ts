@@ -230,6 +230,7 @@ describe('--json', () => {
     [['demo', '--minutes', '5']],
     [['token', 'add', '--principal', 'a', '--journal', 'own.db']],
     [['config', 'print']],
+    [['config', 'check']],
     [['simulate', 'light-traffic', '--policies', 'rightofway']],
   ])('of %s prints JSON and nothing else', async (args) => {
     const { code, out } = await run([...args, '--json'], folder())

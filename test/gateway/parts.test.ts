@@ -12,8 +12,9 @@ import { PolicyBook } from '../../src/gateway/config/policies.ts'
 import { makeRouter } from '../../src/gateway/config/upstreams.ts'
 import { climbs, type Target, targetOf } from '../../src/gateway/entrance/target.ts'
 import { makeBytesEstimator } from '../../src/gateway/identity/estimator.ts'
-import { modelIn, modelOf } from '../../src/gateway/identity/model-of.ts'
+import { textMember } from '../../src/gateway/identity/members.ts'
 import { answerFields, requestFields } from '../../src/gateway/passage/forward-headers.ts'
+import { modelOf } from '../../src/gateway/routing/route-table.ts'
 
 describe('the model of a request', () => {
   it.each([
@@ -24,12 +25,16 @@ describe('the model of a request', () => {
       'gpt-5',
     ],
     ['/v1/responses', '\ufeff{"a":{"b":[1,{"c":"\\\\"}]},"n":-1.5e3,"t":true,"model":"x"}', 'x'],
-    ['/v1/messages', '{"model":7}', null],
-    ['/v1/messages', '{"messages":[{"model":"inner"}]}', null],
-    ['/v1/messages', '["model","x"]', null],
-    ['/v1/messages', '{"a":"unfinished', null],
-    ['/v1/messages', '{"model":"bad \\x escape"}', null],
-    ['/v1/messages', '', null],
+    ['/v1/messages', '{"model":7}', '*'],
+    ['/v1/messages', '{"messages":[{"model":"inner"}]}', '*'],
+    ['/v1/messages', '["model","x"]', '*'],
+    ['/v1/messages', '{"a":"unfinished', '*'],
+    ['/v1/messages', '{"model":"bad \\x escape"}', '*'],
+    ['/v1/messages', '', '*'],
+    ['/v1/messages', '{"\\u006dodel":"opus"}', 'opus'],
+    ['/v1/messages', '{"model":"one","model":"two"}', 'two'],
+    ['/v1/unheard-of', '{"model":"opus"}', 'opus'],
+    ['/v1/unheard-of', '{}', null],
     ['/v1/messages/count_tokens', '{"model":"opus"}', null],
     ['/v1beta/models/gemini-3:streamGenerateContent', '{"contents":[]}', 'gemini-3'],
     ['/v1beta/models/gemini-3:countTokens', '{"contents":[]}', null],
@@ -40,7 +45,7 @@ describe('the model of a request', () => {
   })
 
   it('is what a JSON parser finds, for any object, in any spacing', () => {
-    const key = fc.oneof(fc.constant('model'), fc.constant('a"b\\'), fc.string())
+    const key = fc.oneof(fc.constantFrom('model', '\\u006dodel'), fc.constant('a"b\\'), fc.string())
     const members = fc.uniqueArray(fc.tuple(key, fc.oneof(fc.string(), fc.jsonValue())), {
       selector: ([name]) => name,
       maxLength: 8,
@@ -49,7 +54,7 @@ describe('the model of a request', () => {
       fc.property(members, fc.constantFrom(undefined, 1, '\t'), (pairs, space) => {
         const text = JSON.stringify(Object.fromEntries(pairs), null, space)
         const { model } = JSON.parse(text)
-        expect(modelIn(Buffer.from(text))).toBe(typeof model === 'string' ? model : null)
+        expect(textMember(Buffer.from(text), 'model')).toBe(typeof model === 'string' ? model : null)
       }),
     )
   })
@@ -57,12 +62,12 @@ describe('the model of a request', () => {
   it('never throws and never runs away, whatever the bytes', () => {
     fc.assert(
       fc.property(fc.oneof(fc.uint8Array({ maxLength: 200 }), fc.string()), (bytes) => {
-        const answer = modelIn(Buffer.from(bytes as string))
+        const answer = textMember(Buffer.from(bytes as string), 'model')
         expect(answer === null || typeof answer === 'string').toBe(true)
       }),
     )
     const deep = Buffer.from(`{"a":${'['.repeat(2_000_000)}`)
-    expect(modelIn(deep)).toBe(null)
+    expect(textMember(deep, 'model')).toBe(null)
   })
 })
 

@@ -1,10 +1,10 @@
 /** Asks a chat stream for its usage where the client did not: only so does the stream say what it took. */
-import { membersAt } from '../identity/model-of.ts'
+import { memberAt } from '../identity/members.ts'
 
 const streamPath = /\/completions$/
 const option = Buffer.from('"include_usage":true')
-const isTrue = (body: Buffer, at: number | undefined): boolean =>
-  at !== undefined && body.toString('latin1', at, at + 4) === 'true'
+const isTrue = (body: Buffer, at: number | null): boolean =>
+  at !== null && body.toString('latin1', at, at + 4) === 'true'
 
 /**
  * `body` with `stream_options.include_usage`, for a stream of chat or text completions. The same buffer
@@ -12,10 +12,9 @@ const isTrue = (body: Buffer, at: number | undefined): boolean =>
  */
 export const withUsageAsked = (path: string, body: Buffer): Buffer => {
   if (!streamPath.test(path)) return body
-  const members = membersAt(body, ['stream', 'stream_options'])
-  if (!isTrue(body, members.get('stream'))) return body
-  const optionsAt = members.get('stream_options')
-  if (optionsAt === undefined) {
+  if (!isTrue(body, memberAt(body, 'stream'))) return body
+  const optionsAt = memberAt(body, 'stream_options')
+  if (optionsAt === null) {
     const open = body.indexOf('{') + 1
     return spliced(
       body,
@@ -36,9 +35,9 @@ export const withUsageAsked = (path: string, body: Buffer): Buffer => {
 
 const inOptions = (body: Buffer, optionsAt: number): Buffer => {
   const options = body.subarray(optionsAt)
-  const statedAt = membersAt(options, ['include_usage']).get('include_usage')
+  const statedAt = memberAt(options, 'include_usage')
   if (isTrue(options, statedAt)) return body
-  if (statedAt !== undefined) {
+  if (statedAt !== null) {
     const word = /^(?:false|null)/.exec(options.toString('latin1', statedAt, statedAt + 5))?.[0]
     if (word === undefined) return body
     const from = optionsAt + statedAt

@@ -1,4 +1,4 @@
-import { memberAt } from '../identity/model-of.ts'
+import { memberAt } from '../identity/members.ts'
 
 /**
  * `body` with the rank as its member `priority`, for servers that schedule by it (vLLM with

@@ -1,7 +1,7 @@
 /** Which calls are answered by an event stream when they succeed. */
 
 import type { Wire } from '../answers/wire.ts'
-import { membersAt } from '../identity/model-of.ts'
+import { memberAt } from '../identity/members.ts'
 
 /** Paths whose answer is an event stream when the body says `stream: true`. Other servers stream other forms. */
 const streamPaths: Readonly<Record<Wire, RegExp | null>> = {
@@ -19,6 +19,6 @@ export const asksForEvents = (
   if (wire === 'gemini')
     return /:streamGenerateContent$/.test(path) && new URLSearchParams(query ?? '').get('alt') === 'sse'
   if (streamPaths[wire]?.test(path) !== true) return false
-  const at = membersAt(body, ['stream']).get('stream')
-  return at !== undefined && body.toString('latin1', at, at + 4) === 'true'
+  const at = memberAt(body, 'stream')
+  return at !== null && body.toString('latin1', at, at + 4) === 'true'
 }

@@ -6,6 +6,16 @@ import { chargesOf, type KnownCharges } from '../../config/charges.ts'
 import { decodeRules, InvalidRules, type RuleSpec } from '../../emulator/index.ts'
 import { wires } from '../answers/wire.ts'
 import type { TlsFiles } from '../entrance/tls.ts'
+import { defaultClassify, defaultScopes } from '../routing/presets.ts'
+import { makeRouting } from '../routing/routing.ts'
+import {
+  type ClassifyInput,
+  ClassifySchema,
+  type RouteInput,
+  RouteSchema,
+  type ScopesInput,
+  ScopesSchema,
+} from '../routing/schema.ts'
 import { builtInUpstreams, reservedNames, type Upstream } from './upstreams.ts'
 
 const maxDurationMs = 24 * 60 * 60_000
@@ -101,6 +111,15 @@ const ConfigSchema = Schema.Struct({
   upstreams: Schema.optionalKey(Schema.Array(UpstreamSchema)),
   /** Policies by scope name, `*` for anything: `anthropic/*`. Of those that fit, the longest counts. */
   policies: Schema.optionalKey(Schema.Record(text(1, 600), Schema.Unknown)),
+  /** Endpoints that are not known, or known otherwise: these rows come before those that are shipped. */
+  routes: Schema.optionalKey(Schema.Array(RouteSchema)),
+  /**
+   * Class, lane, principal, turn and id of requests that have no header of ours. The first row that fits counts. Default: the
+   * presets `claude-code` and `codex`.
+   */
+  classify: Schema.optionalKey(ClassifySchema),
+  /** What shares one limit. Default: the presets `model-families` and `accounts`. */
+  scopes: Schema.optionalKey(ScopesSchema),
   emulator: Schema.optionalKey(EmulatorSchema),
 })
 
@@ -133,6 +152,9 @@ export interface GatewayConfig {
   /** Built-in ones included; without the emulator, whose address is known when it runs. */
   readonly upstreams: ReadonlyArray<Upstream>
   readonly policies: Readonly<Record<string, PolicyInput>>
+  readonly routes: ReadonlyArray<RouteInput>
+  readonly classify: ClassifyInput
+  readonly scopes: ScopesInput
   readonly emulator: EmulatorConfig
 }
 
@@ -146,6 +168,8 @@ const defaultRules: ReadonlyArray<RuleSpec> = [
 /** Fills in defaults and checks the whole. Throws `InvalidInput`. */
 export const parseConfig = (input: unknown = {}): GatewayConfig => {
   const config = decodeOrThrow(ConfigSchema, 'config', input)
+  // Its rows are compiled here for their faults alone.
+  makeRouting(config)
   return {
     host: config.host ?? '127.0.0.1',
     port: config.port ?? 4_517,
@@ -164,6 +188,9 @@ export const parseConfig = (input: unknown = {}): GatewayConfig => {
     closeGraceMs: config.closeGraceMs ?? 10_000,
     upstreams: upstreamsOf(config.upstreams ?? []),
     policies: policiesOf(config.policies ?? {}),
+    routes: config.routes ?? [],
+    classify: config.classify ?? defaultClassify,
+    scopes: config.scopes ?? defaultScopes,
     emulator: {
       rules: config.emulator?.rules === undefined ? defaultRules : rulesOf(config.emulator.rules),
       firstTokenMs: config.emulator?.firstTokenMs ?? 150,

@@ -11,26 +11,32 @@ import { withUsageAsked } from '../calls/asked-usage.ts'
 import { withPriorityMember } from '../calls/body-priority.ts'
 import { asksForEvents } from '../calls/event-calls.ts'
 import { pathAndQuery, type Route } from '../config/upstreams.ts'
-import { keyOf } from '../identity/credential.ts'
 import type { TokenEstimator } from '../identity/estimator.ts'
 import { maxOutputIn } from '../identity/max-output.ts'
 import type { ScopeFinder } from '../identity/scopes.ts'
 import type { HeldBody } from '../passage/body.ts'
 import { requestFields } from '../passage/forward-headers.ts'
 import type { FieldProblem } from '../problem/field-problem.ts'
+import { type FoundRow, modelAsked } from '../routing/route-table.ts'
+import type { Routing } from '../routing/routing.ts'
+import { Subject } from '../routing/subject.ts'
 import { isProblems, readCallHeaders, requestOfHeaders, unknownPriorityWarning } from './call-headers.ts'
-import { within } from './rights.ts'
+import { withClassified, within } from './rights.ts'
 import type { Token } from './tokens.ts'
 
 export interface AskingPorts {
   readonly host: LaneHost
   readonly scopes: ScopeFinder
   readonly estimator: TokenEstimator
+  readonly routing: Routing
+  readonly secret: string
 }
 
 /** A request that may come in, and where it goes. */
 export interface Arrival {
   readonly route: Route
+  /** The row of the route table. */
+  readonly found: FoundRow
   readonly request: IncomingMessage
   readonly response: ServerResponse
   /** Whose request it is; null where nobody needs a token. */
@@ -38,7 +44,7 @@ export interface Arrival {
 }
 
 /** What of an arrival says what it asks for. */
-export interface AskingRequest extends Pick<Arrival, 'route' | 'holder'> {
+export interface AskingRequest extends Pick<Arrival, 'route' | 'found' | 'holder'> {
   readonly request: Pick<IncomingMessage, 'headers' | 'rawHeaders'>
 }
 
@@ -48,19 +54,30 @@ export interface AskedBody {
   readonly plain: Buffer
 }
 
-/** The call that a request asks for; what is wrong with it; or that no scope can be had for it. */
+/**
+ * The call that a request asks for; what is wrong with it; or that no scope can be had for it. `session` is the model of a
+ * socket's message, which its session may have named.
+ */
 export const askedCall = (
-  { scopes, estimator, host }: AskingPorts,
-  { route, request, holder }: AskingRequest,
+  { scopes, estimator, host, routing, secret }: AskingPorts,
+  { route, found, request, holder }: AskingRequest,
   { held, plain }: AskedBody,
-  model: string,
+  session: string | null = null,
 ): AskedCall | ReadonlyArray<FieldProblem> | 'too-many' => {
   const { upstream, origin, query } = route
   const stated = readCallHeaders(request.headers)
   if (isProblems(stated)) return stated
-  const said = holder === null ? stated : within(stated, holder)
+  const contentType = request.headers['content-type'] ?? ''
+  const named = modelAsked({ found, query, contentType, body: plain })
+  const model = session ?? named.model
+  const subject = new Subject(
+    { upstream, path: route.path, query, headers: request.headers, model, body: plain },
+    secret,
+  )
+  const classified = routing.classifier.classify(subject)
+  const said = holder === null ? withClassified(stated, classified) : within(stated, holder, classified)
   if (isProblems(said)) return said
-  const runner = scopes.find(upstream, keyOf(request.headers, query ?? ''), model)
+  const runner = scopes.find(routing.namer.identify(subject))
   if (runner === 'too-many' || isProblems(runner)) return runner
   const estimatedTokens = estimator.estimate(plain, model, runner.name)
   const maxOutputTokens = maxOutputIn(plain)

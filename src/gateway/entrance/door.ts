@@ -11,8 +11,8 @@ import { StatedWaits } from '../calls/stated-waits.ts'
 import type { KeepAlive } from '../config/config.ts'
 import type { Router } from '../config/upstreams.ts'
 import type { TokenEstimator } from '../identity/estimator.ts'
-import { modelOf, textMember } from '../identity/model-of.ts'
-import { type HeldBody, HeldBytes, mayHoldJson, readBody } from '../passage/body.ts'
+import { textMember } from '../identity/members.ts'
+import { type HeldBody, HeldBytes, isUpload, readBody } from '../passage/body.ts'
 import { type Coding, codingsIn, knownCodings } from '../passage/codings.ts'
 import { decodeBody } from '../passage/decoded-body.ts'
 import { forward, type PassagePorts } from '../passage/forward.ts'
@@ -33,6 +33,7 @@ import {
   unknownCoding,
   unknownScope,
 } from '../problem/request-problems.ts'
+import type { Routing } from '../routing/routing.ts'
 import { SocketDoor } from '../sockets/socket-door.ts'
 import { type Arrival, askedCall } from './asking.ts'
 import { isProblems } from './call-headers.ts'
@@ -46,6 +47,9 @@ import { hostsIn, targetOf } from './target.ts'
 
 export interface DoorPorts extends LanesPorts {
   readonly router: Router
+  readonly routing: Routing
+  /** Keys the fingerprints of clients' keys. */
+  readonly secret: string
   /** Hears of every request that is refused before it becomes a call. */
   readonly refused: (problem: Problem) => void
   readonly transport: Transport
@@ -165,7 +169,10 @@ export class Door {
     if (route === null) return this.#refuse(request, response, notFound(this.#ports.router.routes))
     if (this.#closing) return sendProblem(response, closing, { connection: 'close' })
     if (isSignedForHost(request.headers, target.query)) return this.#refuse(request, response, signedForHost)
-    if (request.method !== 'POST' || !mayHoldJson(request)) {
+    const found = this.#ports.routing.routes.rowOf(route.path)
+    const isCall = request.method === 'POST' && found.row.kind === 'generating'
+    // An upload that makes no model work streams through.
+    if (request.method !== 'POST' || (!isCall && isUpload(request))) {
       this.#ports.counters.forwarded += 1
       return forward(this.#passage, route, request, response, null)
     }
@@ -177,7 +184,7 @@ export class Door {
       this.#guarded(response, () => {
         if (body === 'too-large') this.#refuse(request, response, tooLarge(bodyLimitBytes))
         else if (body === 'no-room') this.#full(response)
-        else this.#decode({ route, request, response, holder }, body, codings)
+        else this.#decode({ route, found, request, response, holder }, body, codings)
       }),
     )
   }
@@ -257,12 +264,11 @@ export class Door {
   #admit(arrival: Arrival, body: HeldBody, plain: Buffer): void {
     const { route, request, response } = arrival
     const { counters, scopesLimit } = this.#ports
-    const model = modelOf(route.path, plain)
-    if (model === null) {
+    if (arrival.found.row.kind !== 'generating') {
       counters.forwarded += 1
       return forward(this.#passage, route, request, response, body)
     }
-    const asked = askedCall(this.#ports, arrival, { held: body, plain }, model)
+    const asked = askedCall(this.#ports, arrival, { held: body, plain })
     if (isProblems(asked)) return this.#refuse(request, response, badRequest(asked))
     if (asked === 'too-many') {
       counters.full += 1

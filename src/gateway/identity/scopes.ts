@@ -7,21 +7,17 @@ import { InvalidInput, type PolicyInput, type ScopeContext } from '../../../mach
 import { longestStatedWait } from '../../../machines/limits/belief/belief.ts'
 import type { LaneHost } from '../../host/host.ts'
 import { kernelOf } from '../../host/internal.ts'
-import { fingerprint, scopeName } from '../../host/scope-name.ts'
+import { scopeName } from '../../host/scope-name.ts'
 import type { ScopeRunner } from '../../host/scope-runner.ts'
-import type { Upstream } from '../config/upstreams.ts'
 import type { FieldProblem } from '../problem/field-problem.ts'
+import type { ScopeIdentity } from '../routing/scope-names.ts'
 
-/** A scope's facts about its upstream. */
-export type ScopeUpstream = Pick<Upstream, 'provider'>
+/** The parts of a scope's name. */
+export type NamedScope = Pick<ScopeIdentity, 'provider' | 'credential' | 'model'>
 
 export interface ScopeFinder {
   /** Returns the fault when the model's name cannot name a scope, or `too-many` when it would be one scope too many. */
-  find(
-    upstream: ScopeUpstream,
-    key: string,
-    model: string,
-  ): ScopeRunner | ReadonlyArray<FieldProblem> | 'too-many'
+  find(identity: NamedScope): ScopeRunner | ReadonlyArray<FieldProblem> | 'too-many'
   /** The provider answered a call of the scope otherwise than by refusing its key: the scope stays. */
   proven(scope: string): void
   /** A call of the scope has ended. One that no provider ever accepted goes with its last call. */
@@ -46,8 +42,6 @@ export interface ScopeCounts {
 }
 
 export interface ScopeFinderOptions {
-  /** Turns keys into fingerprints. */
-  readonly secret: string
   /** The policy that the configuration has for a scope; undefined leaves the scope the policy that it has. */
   readonly policyOf: (scope: string) => PolicyInput | undefined
   /** At most so many are remembered. */
@@ -101,14 +95,10 @@ class RememberedScopes implements ScopeFinder {
     return { remembered: this.#scopes.size, dropped: this.#dropped, refused: this.#refused }
   }
 
-  find(
-    { provider }: ScopeUpstream,
-    key: string,
-    model: string,
-  ): ScopeRunner | ReadonlyArray<FieldProblem> | 'too-many' {
-    const { secret, scopesLimit } = this.#options
+  find({ provider, credential, model }: NamedScope): ScopeRunner | ReadonlyArray<FieldProblem> | 'too-many' {
+    const { scopesLimit } = this.#options
     try {
-      const name = scopeName({ provider, credential: fingerprint(key, secret), model })
+      const name = scopeName({ provider, credential, model })
       const before = this.#scopes.get(name)
       if (before === undefined && this.#scopes.size >= scopesLimit && !this.#makeRoom()) return 'too-many'
       this.#use(name, before ?? false)

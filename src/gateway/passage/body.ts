@@ -86,6 +86,6 @@ export const readBody = (
   request.on('close', letGo)
 }
 
-/** Uploads stream through. All else is looked into, whatever it calls itself: a call must not slip past. */
-export const mayHoldJson = ({ headers }: IncomingMessage): boolean =>
-  !/^\s*(?:multipart|audio|image|video)\//i.test(headers['content-type'] ?? '')
+/** What calls itself a form or a recording. */
+export const isUpload = ({ headers }: IncomingMessage): boolean =>
+  /^\s*(?:multipart|audio|image|video)\//i.test(headers['content-type'] ?? '')

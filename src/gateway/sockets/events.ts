@@ -2,7 +2,7 @@
 import type { Evidence, Usage } from '../../../machines/index.ts'
 import { classify, readUsage } from '../../evidence/index.ts'
 import { coreUsage } from '../answers/body-reading.ts'
-import { textMember } from '../identity/model-of.ts'
+import { textMember } from '../identity/members.ts'
 
 /** Paths under which a WebSocket carries calls. `path` is the upstream's, without its query. */
 export const carriesCalls = (path: string): boolean => /\/(?:responses|realtime)$/.test(path)

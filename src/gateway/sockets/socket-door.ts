@@ -226,7 +226,12 @@ export class SocketDoor {
     model: string,
   ): ReturnType<ConstructorParameters<typeof CarriedSocket>[0]['asked']> {
     const { scopesLimit } = this.#ports
-    const arrival = { route, request: { headers: callFields(request), rawHeaders: request.rawHeaders } }
+    const found = this.#ports.routing.routes.rowOf(route.path)
+    const arrival = {
+      route,
+      found,
+      request: { headers: callFields(request), rawHeaders: request.rawHeaders },
+    }
     const asked = askedCall(
       this.#ports,
       { ...arrival, holder: route.holder },

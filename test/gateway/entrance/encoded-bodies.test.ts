@@ -64,7 +64,11 @@ describe('a body in a known encoding', () => {
     const upstream = await startUpstream()
     const setting = await startSetting({ upstream })
     const sent = gzipSync('{"text":"no model"}')
-    const answer = post(setting.scripted, { 'content-encoding': 'gzip' }, bytes(sent))
+    const answer = post(
+      setting.scripted,
+      { 'content-encoding': 'gzip' },
+      { ...bytes(sent), path: '/v1/messages/count_tokens' },
+    )
     const arrival = await upstream.next()
     answerJson(arrival)
     expect([(await answer).status, arrival.bytes.equals(sent)]).toEqual([200, true])
