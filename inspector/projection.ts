@@ -4,8 +4,8 @@
  */
 import {
   type Call,
+  contractPolicy,
   type Decision,
-  defaultPolicy,
   type Evidence,
   type LimitReading,
   type Policy,
@@ -49,8 +49,8 @@ const projectReading = ({ dimension, limit, remaining, resetAtMs }: LimitReading
 /** Copies numbers, flags and words of closed sets, by the names that this version knows. */
 const namesOf = <A extends object>(known: A) =>
   Object.keys(known) as unknown as ReadonlyArray<keyof A & string>
-const policyNames = namesOf(defaultPolicy)
-const limitNames = namesOf(defaultPolicy.limits)
+const policyNames = namesOf(contractPolicy)
+const limitNames = namesOf(contractPolicy.limits)
 
 const projectPolicy = (policy: Policy): Policy => ({
   ...(Object.fromEntries(policyNames.map((name) => [name, policy[name]])) as Policy),

@@ -4,6 +4,7 @@ export {
   adaptivePolicy,
   type Call,
   type Charges,
+  contractPolicy,
   type Decision,
   defaultCharges,
   defaultPolicy,

@@ -1,4 +1,4 @@
-/** Every deadline is data: what is due is swept by the next event, and `wakeAt` says when that must be at the latest. */
+/** Every deadline is data. The next event ends the calls that are due, and `wakeAt` names the latest time of that event. */
 import { HashMap } from 'effect'
 import { rest } from '../collections/heap.ts'
 import { peek } from '../collections/queue.ts'
@@ -174,7 +174,7 @@ const firstAuxiliaryTime = (context: ScopeContext): number => {
   earliest = sooner(context, earliest, context.phase.lookAgainMs)
   if (isHeld(context)) earliest = sooner(context, earliest, at + (owedInMs(context) as number))
   if (policy.squeezeMs > 0) earliest = sooner(context, earliest, context.primaryGrantedAt + policy.squeezeMs)
-  // A window that is not spent keeps nothing back: what does then has a time of its own, or an event.
+  // A window that is not spent holds no call. Whatever holds calls then has a time of its own, or ends with an event.
   if (context.state === 'auxiliaryDraining' && drain.windowTokens >= policy.quantumTokens) {
     earliest = sooner(context, earliest, drain.windowStartMs + policy.drainIntervalMs)
   }

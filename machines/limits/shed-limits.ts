@@ -1,7 +1,6 @@
 /**
- * Quality of service of a shared server that sheds rather than queues: what is refused at once, so
- * that no principal and no class takes what the others need. Counted over calls that are live (waiting
- * or running). Rates are kept as the generic cell rate algorithm does (ATM Forum, "Traffic Management
+ * Quality of service of a shared server that sheds rather than queues: calls beyond a principal's or a class's share
+ * are refused at once, so that the others keep theirs. Live calls (waiting or running) count. Rates are kept as the generic cell rate algorithm does (ATM Forum, "Traffic Management
  * Specification 4.0", 1996): one time for each bucket, at which it will be full.
  */
 import { HashMap, HashSet, Option } from 'effect'

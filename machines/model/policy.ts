@@ -1,7 +1,7 @@
 /** What a policy may say: every field with its meaning, unit and range. */
 import { Schema } from 'effect'
 import { maxTokens } from './call.ts'
-import { type Charges, ChargesSchema } from './charges.ts'
+import { ChargesSchema } from './charges.ts'
 import { decodeOrThrow, finite, InvalidInput, integer, maxSafe, type Problem, text } from './invalid.ts'
 
 const day = 24 * 60 * 60_000
@@ -42,7 +42,13 @@ export type QosPolicy = typeof QosSchema.Type
 
 export const strategies = ['quiet', 'holdSteady', 'stepUp', 'backfill', 'adaptive'] as const
 
+/** The names of the presets (`model/presets.ts`). */
+export const presetNames = ['contract', 'adaptive', 'pool'] as const
+export type PresetName = (typeof presetNames)[number]
+
 const PolicySchema = Schema.Struct({
+  /** The preset that gives the fields that a later change leaves out: a scope keeps that with which it was opened. */
+  preset: Schema.Literals(presetNames),
   /** Calls in flight at most. */
   capacity: integer(1, 65_536),
   /**
@@ -140,19 +146,6 @@ const PolicySchema = Schema.Struct({
 
 /** Every setting of one scope. Durations in milliseconds. */
 export type Policy = typeof PolicySchema.Type
-/** The names of the presets (`presets.ts`). */
-export const presetNames = ['contract', 'adaptive', 'pool'] as const
-export type PresetName = (typeof presetNames)[number]
-
-export type PolicyInput = Partial<Omit<Policy, 'limits' | 'charges' | 'qos'>> & {
-  /** The preset that gives the fields that are left out. Default: that of the function that takes the policy. */
-  readonly preset?: PresetName
-  readonly limits?: Partial<Limits>
-  /** A field that is left out is as in `defaultCharges`. */
-  readonly charges?: Partial<Charges>
-  /** A field that is left out is `auto`: `{}` sizes everything by the capacity. */
-  readonly qos?: Partial<QosPolicy> | null
-}
 
 /** Checks a whole policy: a missing field is a fault. `name` is used in errors. Throws `InvalidInput`. */
 export const checkPolicy = (input: unknown, name: string): Policy => {

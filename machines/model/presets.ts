@@ -1,14 +1,6 @@
-/** Policies to begin with: for a provider, for one that charges at acceptance, and for a pool. */
+/** The presets: whole policies by name. */
 import { defaultCharges } from './charges.ts'
-import type { Limits, Policy, PresetName, QosPolicy } from './policy.ts'
-
-/** Everything sized by the capacity. */
-export const autoQos: QosPolicy = {
-  bandPlaces: 'auto',
-  principalCalls: 'auto',
-  burstCalls: 'auto',
-  callsPerSecond: 'auto',
-}
+import type { Limits, Policy, PresetName } from './policy.ts'
 
 export const noLimits: Limits = {
   requestsPerMinute: null,
@@ -20,11 +12,12 @@ export const noLimits: Limits = {
 }
 
 /**
- * A provider scope: a large conversation call against background calls under limits that nobody told
- * us. Policies in journals are completed from it, so a field that is added is given what scopes did before,
- * or that is said in `asBefore`.
+ * The contract to the letter: auxiliaries in flight settle first, and the gate stays closed until the primary has
+ * settled. Policies in journals are completed from it, so a field that is added is given what scopes did before, or
+ * that is said in `asBefore`.
  */
-export const defaultPolicy: Policy = {
+export const contractPolicy: Policy = {
+  preset: 'contract',
   capacity: 32,
   capacityFloor: null,
   reserve: 'auto',
@@ -72,7 +65,8 @@ export const defaultPolicy: Policy = {
  * do not delay a primary there, so no primary waits for an answer to end.
  */
 export const adaptivePolicy: Policy = {
-  ...defaultPolicy,
+  ...contractPolicy,
+  preset: 'adaptive',
   capacityFloor: 4,
   // A pending primary closes the gate and gets the next place; no place has to stay empty for it.
   reserve: 0,
@@ -83,7 +77,8 @@ export const adaptivePolicy: Policy = {
 
 /** A worker pool or a read lane: the same machine with a capacity and without budgets. */
 export const poolPolicy: Policy = {
-  ...defaultPolicy,
+  ...contractPolicy,
+  preset: 'pool',
   // These calls have no tokens: a turn is one call.
   quantumTokens: 1,
   inFlight: 'tolerate',
@@ -93,9 +88,12 @@ export const poolPolicy: Policy = {
   lingerMs: 0,
 }
 
-/** The presets by name. `contract` follows the contract's letter, `pool` is for workers without a provider. */
+/** The presets by name. */
 export const policyPresets: Readonly<Record<PresetName, Policy>> = {
-  contract: defaultPolicy,
+  contract: contractPolicy,
   adaptive: adaptivePolicy,
   pool: poolPolicy,
 }
+
+/** The preset of a scope that names none: a large conversation call against background calls, under limits that nobody told us. */
+export const defaultPolicy = adaptivePolicy

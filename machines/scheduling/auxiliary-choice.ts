@@ -27,7 +27,7 @@ const maxBypass = 2
 /** Auxiliaries that are looked at; every choice of them is tried. */
 export const auxiliariesLookedAt = 8
 
-/** Who goes next in the auxiliary lane, and whose turn it is: the same call, unless that one does not fit yet. */
+/** The next call of the auxiliary lane, and the call whose turn it is: the same call, unless that one does not fit yet. */
 export interface Choice {
   readonly pick: NextTurn
   readonly chosen: Waiting
@@ -119,7 +119,7 @@ export const pack = (sizes: ReadonlyArray<number>, room: number): ReadonlyArray<
   return sizes.flatMap((_, index) => (chosen & (1 << index) ? [index] : []))
 }
 
-/** When an auxiliary may go; `builds`: it is to lift a ceiling, so that the best guess at least is tried. */
+/** When an auxiliary may go. With `builds` it is to lift a ceiling, so that at least the best guess is tried. */
 export const auxiliaryTryAt = (context: ScopeContext, waiting: Waiting, builds: boolean): number => {
   const { reason, tryAtMs } = auxiliaryFit(context, waiting)
   if (reason !== 'forecast' || !builds) return tryAtMs
@@ -127,8 +127,9 @@ export const auxiliaryTryAt = (context: ScopeContext, waiting: Waiting, builds: 
 }
 
 /**
- * Whole minutes are packed as full as their ceiling permits, for what is used in one is what the next
- * grows from: of the first calls the choice that fills what is left, its smallest first. Null when none fits.
+ * Packs a whole minute as full as its ceiling permits, because the next ceiling grows from this minute's use. Of the
+ * first calls it takes the choice that fills the rest of the minute, and of that choice the smallest call. Null when
+ * none fits.
  */
 export const choosePacked = (context: ScopeContext, builds: boolean): Waiting | null => {
   const calls = candidates(context, builds).filter(
@@ -144,8 +145,8 @@ export const choosePacked = (context: ScopeContext, builds: boolean): Waiting | 
 }
 
 /**
- * A principal's quantum comes before the next primary, and can be served now. One that nothing can be
- * served of is not waited for: what auxiliaries may not have now stays the primaries'.
+ * Whether a principal's quantum comes before the next primary, and can be served now. A primary does not wait for a
+ * quantum of which nothing can be served: places and tokens that auxiliaries may not have stay the primaries'.
  */
 export const fairnessDue = (context: ScopeContext): boolean =>
   context.lines.size > 0 &&

@@ -1,12 +1,12 @@
 /**
- * What principals that neither wait nor run have had more than others: their tags, while virtual time has not
- * passed them. One that comes back takes its own up again, so that one call at a time buys no more than a backlog.
+ * The tags of principals that neither wait nor run, while virtual time has not passed them. A principal that comes
+ * back takes its tag up again, so that one call at a time buys no more than a backlog.
  */
 import { HashMap } from 'effect'
 import * as order from '../collections/order.ts'
 import { type Debts, lookup } from '../state/context.ts'
 
-/** Principals that are remembered at most. Then the least debt is forgiven: what one call was ahead of virtual time. */
+/** The most principals that are remembered. Beyond that the least debt is forgiven: the lead of one call over virtual time. */
 const remembered = 512
 
 export const debtOf = (debts: Debts, name: string): number | undefined => lookup(debts.tags, name)

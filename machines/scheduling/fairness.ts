@@ -1,5 +1,5 @@
 /**
- * The books of the auxiliary lane: what each principal has waiting and in flight, and where it stands. A principal
+ * The books of the auxiliary lane: each principal's waiting calls, calls in flight, and place. A principal
  * with a backlog that is below its quota stands in the lines (`state/lines.ts`), from which `turns.ts` chooses. One at
  * its quota can take no turn, so it comes back when one of its calls ends. A principal that comes back takes the
  * greater of its own tag and virtual time: it has neither saved up nor lost anything.
@@ -78,7 +78,7 @@ const put = (draft: Draft, name: string, principal: Principal): void => {
   if (HashMap.isEmpty(draft.principals)) settleDebts(draft)
 }
 
-/** With nobody waiting and nothing in flight a busy time ends: what anybody had more has cost nobody anything. */
+/** With nothing waiting and nothing in flight a busy time ends: a lead of one principal has cost the others nothing. */
 const settleDebts = (draft: Draft): void => {
   for (const { tag } of order.ascending(draft.debts.order))
     draft.virtualTokens = Math.max(draft.virtualTokens, tag)
@@ -237,7 +237,7 @@ export const standAsRead = (
 const lagTokens = (policy: Policy, name: string): number => policy.quantumTokens / weightOf(policy, name)
 
 /**
- * Takes `waiting` out of its principal's queue as served, and answers what its turn was. Virtual time comes up to
+ * Takes `waiting` out of its principal's queue as served, and returns its turn. Virtual time comes up to
  * the start of a call that was served in its turn; one out of its turn is only charged to its principal.
  */
 export const served = (draft: Draft, waiting: Waiting, inTurn: boolean): TakenTurn => {
@@ -254,7 +254,7 @@ export const served = (draft: Draft, waiting: Waiting, inTurn: boolean): TakenTu
   }
   // Whoever chose it has dropped the places before it that are empty, or has only looked.
   const queue = peek(before.queue)?.seq === waiting.seq ? before.queue : headOf(draft, before.queue)!.queue
-  // What primaries have held for longest still waits, and its principal is held for it as before.
+  // The call that primaries have held longest still waits, and its principal is held for it as before.
   const passes =
     waiting.ofBegunTurn === true && lookup(draft.waiting, (peek(queue) as Place).id)?.ofBegunTurn !== true
   const rest = remove(queue, waiting.seq, seqOf)
@@ -288,7 +288,7 @@ export const returnTurn = (draft: Draft, waiting: Waiting, turn: TakenTurn): voi
   const principal = lookup(draft.principals, name) as Principal
   const returned: Principal = {
     ...principal,
-    // What it has been charged for other calls since, it keeps.
+    // Charges for its other calls since then stay.
     tag: tagNow === turn.endTag ? turn.tag : tagNow - (turn.endTag - turn.tag),
     servedAt: known === undefined ? turn.servedAt : Math.min(principal.servedAt, turn.servedAt),
     heldFromMs: known === undefined ? turn.heldFromMs : Math.min(principal.heldFromMs, turn.heldFromMs),

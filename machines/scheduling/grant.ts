@@ -59,7 +59,7 @@ export const grant = (
   draft.decisions.push(waiting.dispatchAtOnce ? { ...decision, dispatched: true } : decision)
 }
 
-/** What is sent is charged, and noted as risked where it might well be refused. */
+/** Charges the sent tokens to the belief, and notes the time of a send that might well be refused. */
 const believed = ({ belief: before, at }: Draft, tokens: number): belief.Belief => {
   const risked = !belief.isSilent(before) && belief.roomAt(before, at, 0) < tokens
   const next = belief.sent(before, tokens, at, at)

@@ -138,7 +138,7 @@ const waitNoMore = (draft: Draft, { call, waitsFor }: Waiting): void => {
   }
 }
 
-/** A primary that has ended lets nothing through any more; what others expect is theirs. */
+/** A primary that has ended expects no call any more; calls that other primaries expect stay expected. */
 const forget = (draft: Draft, call: Call): void => {
   for (const id of call.dependsOn) {
     const expectedBy = lookup(draft.expected, id)

@@ -96,7 +96,7 @@ export const passPrimaries = (draft: Draft): void => {
   }
 }
 
-/** Only what is believed depends on size: a wait, a budget or a pause of the head is in everybody's way. */
+/** Sends primaries that are smaller than `head`. Only the belief depends on size: a wait, a budget or a pause of the head holds every primary. */
 const passSmaller = (draft: Draft, head: Waiting): void => {
   if (primaryVerdict(draft, head).tryAtMs <= draft.at) return
   const byMs = promisedBy(draft, head)
@@ -128,14 +128,14 @@ export const lookAgainAtFronts = (draft: Draft, builds: boolean): void => {
     lookAgain(draft, auxiliaryTryAt(draft, waiting, builds))
 }
 
-/** It would go above what the ceiling surely takes. With nothing sent there is no level to hold: the first call makes it. */
+/** Whether the call would go above the sure part of the ceiling. With nothing sent there is no level to hold: the first call makes it. */
 const exceedsLevel = ({ belief, at }: Draft, { call }: Waiting): boolean =>
   sentInMinute(belief.charges, at) > 0 && call.inputTokens > roomAt(belief, at, 0)
 
 /**
- * Auxiliaries while a primary waits for its ceiling: those that do not delay it, or all that fit when no
- * silence lets it in. The strategies constrain this: `quiet` lets nobody go; `holdSteady` nobody above
- * what the ceiling surely takes, nor does `backfill` where the primary has no forecast to be held to.
+ * Sends auxiliaries while a primary waits for its ceiling: those that do not delay it, or all that fit when no silence
+ * lets it in. The strategies constrain this: `quiet` sends none; `holdSteady` sends none above the sure part of the
+ * ceiling, and neither does `backfill` where the primary has no forecast.
  */
 export const auxiliariesBeside = (draft: Draft): void => {
   const { strategy } = draft.policy

@@ -24,7 +24,7 @@ const isWaiting = (context: ScopeContext, place: Place): boolean =>
 const isInFlight = (context: ScopeContext, place: Granted): boolean =>
   lookup(context.inFlight, place.id)?.grantedAt === place.grantedAt
 
-/** Places of calls that are gone may make up so much of a queue before they are dropped. */
+/** Places of ended calls in a queue, beyond as many as live ones, before they are dropped. */
 const slack = 1_024
 
 const compacted = <T>(queue: Queue<T>, live: number, isLive: (place: T) => boolean): Queue<T> => {

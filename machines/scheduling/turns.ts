@@ -30,7 +30,7 @@ const frontOf = (context: ScopeContext, name: string): Front => {
 /** The call whose turn it is. */
 export interface NextTurn {
   readonly head: Waiting
-  /** It goes because primaries held it longest, whatever its tag is. */
+  /** It goes because primaries held it longest; its tag does not count. */
   readonly byAge: boolean
 }
 

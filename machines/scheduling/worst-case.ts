@@ -33,10 +33,9 @@ const otherRanks = 3
 /**
  * The longest time, milliseconds, that the order of calls can keep one from a permit.
  *
- * Of an auxiliary: the time that *primaries hold it* by the held clock. What the provider, a budget, its quota or
- * its own lane's places take comes on top. Every `maxDeferralMs` at the latest a quantum begins with the first call
- * of the principal that was held longest, whatever its size, so that each other principal goes once at most before
- * each call of its own.
+ * Of an auxiliary: the time that *primaries hold it* by the held clock. Waits for the provider, a budget, its quota or
+ * its own lane's places come on top. Every `maxDeferralMs` at the latest a quantum begins with the first call of the
+ * principal that was held longest, of any size. So each other principal goes at most once before each of its calls.
  *
  * Of a primary: it waits for those before it, for one call of a lower rank that has aged, and for a quantum of
  * background between any two of these; one of a lower rank first for `maxRankDeferralMs`, for each call of its

@@ -7,8 +7,8 @@ import type { Decision, EpisodeSummary, ScopeState } from '../model/decision.ts'
 import type { ScopeEvent } from '../model/event.ts'
 import { checkEvent } from '../model/event-check.ts'
 import { InvalidInput } from '../model/invalid.ts'
-import type { PolicyInput } from '../model/policy.ts'
-import { parsePolicy } from '../model/read-policy.ts'
+import { type PolicyInput, parsePolicy } from '../model/policy-input.ts'
+import { contractPolicy } from '../model/presets.ts'
 import { emptyContext, type ScopeContext } from '../state/context.ts'
 import { continued, type Draft } from '../state/draft.ts'
 import { finishedType } from './chart-check.ts'
@@ -63,7 +63,7 @@ const contextOf = (input: ScopeInput | undefined): ScopeContext => {
   const { scope, policy, at = 0 } = input
   if (!Number.isSafeInteger(at))
     throw new InvalidInput([{ field: 'input.at', expected: 'whole epoch milliseconds', got: String(at) }])
-  return emptyContext(scope, parsePolicy(policy), at)
+  return emptyContext(scope, parsePolicy(policy, contractPolicy), at)
 }
 
 const chartGuards = Object.fromEntries(

@@ -65,8 +65,12 @@ const logScopes = (host: LaneHost, log: ServeLog): (() => void) => {
     log.log({ level: 'error', event: 'scope stopped', fields: { scope, problem: lineOf(cause) } })
   })
   const stopEvents = kernel.observe((observation) => {
-    const { scope } = observation
-    const wait = kernel.runners.get(scope)?.context.wait ?? null
+    const { scope, event, position } = observation
+    const runner = kernel.runners.get(scope)
+    // The first entry of a new scope is the policy that it opens with: that is no change.
+    const opens = runner?.record.uncoveredFrom === position && kernel.journal.recall(scope) === null
+    if (opens && event.type === 'policy.changed') return
+    const wait = runner?.context.wait ?? null
     for (const line of linesOf(observation, wait, waits.get(scope) ?? null)) log.log(line)
     if (wait === null) waits.delete(scope)
     else waits.set(scope, wait)

@@ -123,7 +123,12 @@ const backup = Command.make(
         : `journal ${path}: copied ${plural(done.entries, 'entry', 'entries')} to ${out}`,
     )
   }),
-).pipe(Command.withDescription('Copy a journal as it is at one moment, also while a host writes it'))
+).pipe(
+  Command.withDescription(
+    'Copy a journal as it is at one moment, also while a host writes it. ' +
+      'Exit code 0: copied. 1: the journal cannot be read, or the copy exists already',
+  ),
+)
 
 const dryRunFlag = Flag.Boolean('dry-run').pipe(
   Flag.withDescription('Say what would be done; change nothing'),
@@ -144,7 +149,13 @@ const migrate = Command.make(
     const verb = dryRun ? 'would be brought' : 'was brought'
     yield* Console.log([`journal ${path}: ${verb} from schema version ${from} to ${to}`, ...steps].join('\n'))
   }),
-).pipe(Command.withDescription('Bring a journal up to date, as a host that opens it does'))
+).pipe(
+  Command.withDescription(
+    'Bring a journal up to date, as a host that opens it does. ' +
+      'Exit code 0: it is up to date, or --dry-run has said what would be done. ' +
+      '1: a host has it open, or a newer release wrote it, or it cannot be read',
+  ),
+)
 
 const dropFlag = Flag.String('drop').pipe(
   Flag.withDescription('Drop what the journal knows of this scope; no host may have it open'),
@@ -171,7 +182,12 @@ const scopes = Command.make(
       yield* Console.log(`${scope}: ${resting ? 'at rest' : 'live'}, ${since}`)
     }
   }),
-).pipe(Command.withDescription('List the scopes that a journal knows, or drop one'))
+).pipe(
+  Command.withDescription(
+    'List the scopes that a journal knows, or drop one. ' +
+      'Exit code 0: listed or dropped. 1: it knows no such scope, or a host has it open, or it cannot be read',
+  ),
+)
 
 const keepHoursFlag = Flag.Int('keep-hours').pipe(
   Flag.withDescription('Keep what is younger than this (default: 24)'),
@@ -184,12 +200,19 @@ const compact = Command.make(
   Effect.fn(function* ({ keepHours, journal, config, json }) {
     const path = yield* journalPath(journal, config)
     const { compactJournal } = yield* attempt(() => import('../journal/upkeep.ts'))
-    const done = yield* attempt(() => compactJournal(path, Option.getOrElse(keepHours, () => 24) * 3_600_000))
+    const hours = Option.getOrElse(keepHours, () => 24)
+    if (hours < 0) return yield* new CliFailure({ message: `--keep-hours must be 0 or more, got ${hours}` })
+    const done = yield* attempt(() => compactJournal(path, hours * 3_600_000))
     yield* Console.log(
       json ? JSON.stringify(done) : `journal ${path}: dropped ${plural(done.dropped, 'entry', 'entries')}`,
     )
   }),
-).pipe(Command.withDescription('Drop entries that checkpoints stand for and that are old enough'))
+).pipe(
+  Command.withDescription(
+    'Drop entries that checkpoints stand for and that are old enough. ' +
+      'Exit code 0: done, also where nothing was old enough. 1: a host has it open, or it cannot be read',
+  ),
+)
 
 export const journalVerb = Command.make('journal').pipe(
   Command.withDescription('Look after a journal file'),

@@ -3,37 +3,9 @@ import * as NodeRuntime from '@effect/platform-node/NodeRuntime'
 import * as NodeServices from '@effect/platform-node/NodeServices'
 import { Cause, Console, Effect, Exit } from 'effect'
 import { CliError, Command } from 'effect/cli'
-import { classifyVerb } from './classify.ts'
-import { configVerb } from './config.ts'
-import { demoVerb } from './demo.ts'
-import { explainVerb } from './explain.ts'
 import { CliFailure, lineOf } from './failure.ts'
-import { inspectVerb } from './inspect.ts'
-import { journalVerb } from './journal.ts'
-import { releaseVerb } from './release.ts'
-import { replayVerb } from './replay.ts'
-import { serveVerb } from './serve.ts'
-import { simulateVerb } from './simulate.ts'
-import { statusVerb } from './status.ts'
-import { tokenVerb } from './token.ts'
+import { verbs } from './verbs.ts'
 import { version } from './version.ts'
-
-// A new verb is a file beside this one and a name in this list. A verb imports its parts when it runs, so
-// that no verb pays for another.
-const verbs = [
-  serveVerb,
-  demoVerb,
-  simulateVerb,
-  statusVerb,
-  explainVerb,
-  inspectVerb,
-  replayVerb,
-  releaseVerb,
-  journalVerb,
-  tokenVerb,
-  classifyVerb,
-  configVerb,
-] as const
 
 const program = Command.make('rightofway').pipe(
   Command.withDescription('The primary LLM call has the right of way; background calls get their share.'),

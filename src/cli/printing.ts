@@ -36,7 +36,7 @@ export const printed = ({ configPath, scope, json }: PrintRequest): string => {
   const config = readConfig(stated)
   const book = bookOf(config)
   if (scope !== null) {
-    const values = policyValues(book.shown(scope), book.of(scope) ?? parsePolicy())
+    const values = policyValues(book.shown(scope), parsePolicy(book.of(scope)))
     return json ? JSON.stringify({ scope, ...book.shown(scope) }) : table(values)
   }
   const settings = Object.entries(config)

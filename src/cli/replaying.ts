@@ -4,14 +4,14 @@ import { HashMap } from 'effect'
 import type { Decision, PolicyInput, ScopeContext } from '../../machines/index.ts'
 import { encodeScope } from '../../machines/snapshot/codec.ts'
 import type { InFlight, Waiting } from '../../machines/state/calls.ts'
-import { clockTime, seconds, waitWords } from '../host/explain-words.ts'
-import { type Record as JournalRecord, readRecord } from '../host/recovery.ts'
+import { clockTime, duration, waitWords } from '../host/explain-words.ts'
 import { replayScopes } from '../host/replay.ts'
 import { scopeStatus } from '../host/scope-facts.ts'
 import type { LaneStatus } from '../host/status.ts'
 import { type OpenTables, openSqliteReader, openTables } from '../journal/reader.ts'
 import { type CallStory, whatIf } from '../simulation/what-if.ts'
 import { CliFailure, lineOf } from './failure.ts'
+import { historiesOf } from './histories.ts'
 
 export interface ReplayRequest {
   readonly journal: string
@@ -66,12 +66,16 @@ const stateText = async (
     }
     if (json) return scopes.map(({ context }) => JSON.stringify(encodeScope(context))).join('\n')
     // One moment for all scopes: the requested one, or the newest event of any scope.
-    const nowMs = untilAt ?? Math.max(...scopes.map(({ context }) => context.at))
+    const nowMs = untilAt ?? newestMoment(scopes)
     return scopes.map((one) => scopeText(one.context, one.position, nowMs).join('\n')).join('\n\n')
   } finally {
     reader.close()
   }
 }
+
+/** The newest event of any scope, epoch milliseconds. There may be more scopes than a function takes arguments. */
+export const newestMoment = (scopes: ReadonlyArray<{ readonly context: Pick<ScopeContext, 'at'> }>): number =>
+  scopes.reduce((newest, { context }) => Math.max(newest, context.at), 0)
 
 const listed = 12
 
@@ -93,7 +97,7 @@ const scopeText = (context: ScopeContext, position: number, nowMs: number): Read
 }
 
 const laneText = ({ waiting, inFlight, longestWaitMs }: LaneStatus): string =>
-  `${waiting} waiting${longestWaitMs === null ? '' : ` (longest ${seconds(longestWaitMs)})`}, ${inFlight} in flight`
+  `${waiting} waiting${longestWaitMs === null ? '' : ` (longest ${duration(longestWaitMs)})`}, ${inFlight} in flight`
 
 const bySeq = <A extends { readonly seq: number }>(calls: HashMap.HashMap<string, A>): ReadonlyArray<A> =>
   [...HashMap.values(calls)].sort((one, other) => one.seq - other.seq)
@@ -118,51 +122,13 @@ const differencesText = (
   const lines: string[] = []
   for (const [name, { history, snapshot }] of historiesOf(tables, scope, untilAt)) {
     const stories = whatIf(name, history, policy, snapshot)
-    if (json) lines.push(...stories.map((story) => JSON.stringify({ scope: name, ...story })))
-    else lines.push(...storiesText(name, history.length, stories))
+    const told = json
+      ? stories.map((story) => JSON.stringify({ scope: name, ...story }))
+      : storiesText(name, history.length, stories)
+    for (const line of told) lines.push(line)
   }
   if (lines.length === 0 && !json) throw new CliFailure({ message: `journal ${journal} knows no such scope` })
   return lines.join('\n')
-}
-
-interface History {
-  readonly history: JournalRecord[]
-  /** The snapshot at which the history begins; absent when the history is whole. */
-  readonly snapshot?: unknown
-}
-
-/**
- * Each scope's history from its beginning, or from the oldest checkpoint if the entries before it were
- * compacted.
- */
-const historiesOf = (tables: OpenTables, scope: string | null, untilAt: number | null) => {
-  const { entries, checkpoints, path } = tables
-  const compacted = entries.retention().through > 0
-  const bases = new Map<string, number>()
-  const histories = new Map<string, History>()
-  for (const row of compacted ? checkpoints.allRows() : []) {
-    if (bases.has(row.scope) || (scope !== null && row.scope !== scope)) continue
-    bases.set(row.scope, row.position)
-    histories.set(row.scope, { history: [], snapshot: JSON.parse(checkpoints.load(row).snapshot) })
-  }
-  const slice = { ...(scope === null ? {} : { scope }), ...(untilAt === null ? {} : { untilAt }) }
-  for (let after = 0, done = false; !done; ) {
-    const read = entries.slice({ ...slice, after, first: after === 0 })
-    for (const entry of read.entries) {
-      if (entry.position <= (bases.get(entry.scope) ?? 0)) continue
-      const { history } = histories.get(entry.scope) ?? begin(histories, entry.scope)
-      history.push(readRecord(path, entry))
-    }
-    after = read.through
-    done = read.done
-  }
-  return histories
-}
-
-const begin = (histories: Map<string, History>, scope: string): History => {
-  const fresh: History = { history: [] }
-  histories.set(scope, fresh)
-  return fresh
 }
 
 const storiesText = (

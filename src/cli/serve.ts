@@ -87,6 +87,7 @@ export const serveVerb = Command.make(
       'Access: another address than loopback needs tokens (rightofway token add) or --insecure. Foreign names, pages and',
       '  sites are refused, except allowedHosts and allowedOrigins. The field tls serves HTTPS.',
       'Disk: when the journal fails, nothing is admitted, /healthz says 503, and the process ends with code 75.',
+      '  It also tells the size of the journal and its oldest entry. The field retention says what is kept: { "keepMs", "keepBytes" }.',
       '',
       'The fields of the config are explained in docs/gateway.md.',
     ].join('\n  '),

@@ -12,13 +12,13 @@ export const statusVerb = Command.make(
   { ...journalFlags, json: jsonFlag },
   Effect.fn(function* ({ journal, config, json }) {
     const { journalStatus } = yield* attempt(() => import('../host/journal-status.ts'))
-    const { seconds } = yield* attempt(() => import('../host/explain-words.ts'))
+    const { duration } = yield* attempt(() => import('../host/explain-words.ts'))
     const path = yield* journalPath(journal, config)
     const status = yield* attempt(() => journalStatus(path))
     // Only the configuration can tell where a value comes from.
     const { sourcesBy } = yield* attempt(() => import('./printing.ts'))
     const shown = Option.isNone(config) ? null : yield* attempt(() => sourcesBy(config.value))
-    yield* Console.log(json ? jsonLines(status, shown) : textOf(path, status, seconds, shown))
+    yield* Console.log(json ? jsonLines(status, shown) : textOf(path, status, duration, shown))
   }),
 ).pipe(
   Command.withDescription('Show lanes, permits and waits of a host in another process, from its journal'),
@@ -53,12 +53,12 @@ const sizeText = ({ bytes, walBytes, entries, oldestAt }: JournalStatus['journal
 const textOf = (
   path: string,
   { isLive, journal, scopes }: JournalStatus,
-  seconds: (ms: number) => string,
+  duration: (ms: number) => string,
   shown: Sources,
 ): string => {
   const lane = (name: string, { waiting, inFlight, longestWaitMs, longestActiveMs }: LaneStatus): string =>
-    `  ${name.padEnd(9)}  ${waiting} waiting${longestWaitMs === null ? '' : ` (oldest ${seconds(longestWaitMs)})`}, ` +
-    `${inFlight} permits held${longestActiveMs === null ? '' : ` (oldest ${seconds(longestActiveMs)})`}`
+    `  ${name.padEnd(9)}  ${waiting} waiting${longestWaitMs === null ? '' : ` (oldest ${duration(longestWaitMs)})`}, ` +
+    `${inFlight} permits held${longestActiveMs === null ? '' : ` (oldest ${duration(longestActiveMs)})`}`
   return [
     `${path}: ${isLive ? 'written by a live host' : 'no host writes it; as it was left'}, scopes: ${scopes.length}`,
     `  ${sizeText(journal)}`,

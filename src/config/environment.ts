@@ -36,7 +36,11 @@ export const policyFromEnvironment = (env: NodeJS.ProcessEnv, policy: PolicyInpu
   const reserve = readNumber(env, reserveVariable, aReserve, problems)
   const fraction = readNumber(env, reserveFractionVariable, aFraction, problems)
   if (problems.length > 0) throw new InvalidInput(problems)
-  const stated = parsePolicy(policy)
+  // A preset may keep no place: here one is kept by the fraction, unless the policy says otherwise.
+  const stated = parsePolicy({
+    ...(policy.preset === undefined ? { reserve: 'auto' as const } : {}),
+    ...policy,
+  })
   const reserveFraction = fraction ?? stated.reserveFraction
   if (reserve === null) return { ...stated, reserveFraction }
   return {

@@ -241,7 +241,7 @@ const renew = (server: Server, keys: TlsKeys): void => {
   if ('setSecureContext' in server) (server as unknown as TlsServer).setSecureContext(keys)
 }
 
-/** Whoever can reach the address could use every provider through us: that needs tokens, or a word. */
+/** Every client that can reach the address could use every provider through it. That needs tokens, or `insecure`. */
 const refuseExposure = ({ host, insecure }: GatewayConfig, tokens: TokenBook): void => {
   if (isLoopback(host) || insecure || tokens.isRequired) return
   const expected =

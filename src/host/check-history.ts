@@ -1,7 +1,8 @@
 /** What a host that opens a journal would say of its scopes: the same code reads them. */
 import type { CheckHistory } from '../journal/check.ts'
 import type { Checkpoint, StoredEntry } from '../journal/journal.ts'
-import { feedEntry, Replayed, readRecord } from './recovery.ts'
+import { readRecord } from './read-record.ts'
+import { feedEntry, Replayed } from './recovery.ts'
 
 /** Decodes every checkpoint, reads every record, and replays the entries that no checkpoint covers. */
 export const historyProblems: CheckHistory = ({ path, entries, checkpoints }, report) => {

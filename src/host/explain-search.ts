@@ -1,7 +1,8 @@
 /** Finds a journal's entries about one call, from the newest entry backwards. */
 import type { Decision, ScopeContext, ScopeEvent } from '../../machines/index.ts'
 import type { Checkpoint, Journal } from '../journal/journal.ts'
-import { Replayed, readRecord } from './recovery.ts'
+import { readRecord } from './read-record.ts'
+import { Replayed } from './recovery.ts'
 
 export interface FoundEntry {
   readonly scope: string
@@ -119,7 +120,7 @@ export const stateInJournal =
     if (newestPosition - (base?.position ?? 0) > mostReplayed) return null
     const replayed = new Replayed(scope, base)
     for await (const batch of journal.read({ scope, after: replayed.position })) {
-      for (const entry of batch) replayed.feed(readRecord(path, entry), entry.position)
+      for (const entry of batch) replayed.follow(readRecord(path, entry), entry.position)
     }
     return replayed.context
   }

@@ -4,6 +4,7 @@ import type { Decision, Reason, ScopeEvent, SettlementCause } from '../../machin
 import type { BelievedLimit, Interval } from '../../machines/limits/belief/projection.ts'
 import type { Fit, NoFitReason } from '../../machines/scheduling/fit-prediction.ts'
 import type { ProviderWait } from '../../machines/state/context.ts'
+import { momentWords } from './explain-fold.ts'
 import type { LaneStatus, ScopeStatus } from './status.ts'
 
 export const sentences: Readonly<Record<Reason, string>> = {
@@ -69,41 +70,61 @@ const causes: Readonly<Record<SettlementCause, string>> = {
 
 export const clockTime = (at: number): string => new Date(at).toISOString().slice(11, 23)
 
-export const seconds = (ms: number): string => `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`
+/** In the units that a person would use, rounded to the smaller of at most two. */
+export const duration = (ms: number): string => {
+  if (ms < 120_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`
+  if (ms < 7_200_000) return `${Math.round(ms / 60_000)} min`
+  if (ms < 172_800_000) return twoUnits(Math.round(ms / 60_000), 60, 'h', 'min')
+  return twoUnits(Math.round(ms / 3_600_000), 24, 'd', 'h')
+}
 
-const sentLine = (at: number): string => `${clockTime(at)} sent to the provider`
+const twoUnits = (small: number, ofLarge: number, large: string, smallUnit: string): string => {
+  const rest = small % ofLarge
+  return `${Math.floor(small / ofLarge)} ${large}${rest === 0 ? '' : ` ${rest} ${smallUnit}`}`
+}
 
-export const decisionLines = (decision: Decision): ReadonlyArray<string> => {
+const sent = 'sent to the provider'
+
+/** The decision without its time; a second sentence where the call is sent with it. */
+export const decisionWords = (decision: Decision): ReadonlyArray<string> => {
   const { verdict, reason, at, state, wakeAt, dispatched } = decision
   const again =
     typeof wakeAt === 'number' && wakeAt > at
-      ? `; looked at again in ${seconds(wakeAt - at)} at the latest`
+      ? `; looked at again in ${duration(wakeAt - at)} at the latest`
       : ''
-  const line = `${clockTime(at)} ${verdicts[verdict]}: ${sentences[reason]} (${reason}, in ${state})${again}`
-  return dispatched === true ? [line, sentLine(at)] : [line]
+  const words = `${verdicts[verdict]}: ${sentences[reason]} (${reason}, in ${state})${again}`
+  return dispatched === true ? [words, sent] : [words]
 }
 
+export const decisionLines = (decision: Decision): ReadonlyArray<string> =>
+  decisionWords(decision).map((words) => `${clockTime(decision.at)} ${words}`)
+
 export const eventLine = (event: ScopeEvent): string | null => {
-  const time = clockTime(event.at)
+  const words = eventWords(event)
+  return words === null ? null : `${clockTime(event.at)} ${words}`
+}
+
+/** The event without its time; null where it says nothing about one call. */
+export const eventWords = (event: ScopeEvent): string | null => {
   switch (event.type) {
     case 'call.submitted': {
       const { lane, priorityClass, principal, inputTokens } = event.call
-      return `${time} submitted: ${lane}, ${priorityClass}, for ${principal}, about ${inputTokens} input tokens`
+      return `submitted: ${lane}, ${priorityClass}, for ${principal}, about ${inputTokens} input tokens`
     }
     case 'call.dispatched':
-      return sentLine(event.at)
+      return sent
     case 'call.accepted':
-      return `${time} the provider began to answer`
+      return `the provider began to answer`
     case 'call.withdrawn':
-      return `${time} withdrawn by its owner`
+      return `withdrawn by its owner`
     case 'call.settled': {
       const said = event.evidence === undefined ? '' : `; the provider said ${event.evidence.kind}`
       const used = event.usage?.inputTokens == null ? '' : `; used ${event.usage.inputTokens} input tokens`
       const how = event.cause === undefined ? '' : `; ${causes[event.cause]}`
-      return `${time} settled: ${event.outcome}${said}${used}${how}`
+      return `settled: ${event.outcome}${said}${used}${how}`
     }
     case 'call.promoted':
-      return `${time} promoted by hand`
+      return `promoted by hand`
     default:
       return null
   }
@@ -176,14 +197,14 @@ export const scopeSentence = ({
   ].join(', ')
 
 const laneWords = ([one, many]: readonly [string, string], { waiting, longestWaitMs }: LaneStatus): string =>
-  `${waiting} ${waiting === 1 ? one : many}${longestWaitMs === null ? '' : ` (longest ${seconds(longestWaitMs)})`}`
+  `${waiting} ${waiting === 1 ? one : many}${longestWaitMs === null ? '' : ` (longest ${duration(longestWaitMs)})`}`
 
 /** When a call that does not fit is expected to, and why. */
 export const fitSentence = ({ predictedFitAtMs, reason, tryAtMs, probe, limits }: Fit): string => {
   const expected =
     predictedFitAtMs === null
       ? noFitWords[reason ?? 'silence-does-not-help']
-      : `expected to fit at ${clockTime(predictedFitAtMs)}`
-  const tried = predictedFitAtMs === null || probe ? `, tried next at ${clockTime(tryAtMs)}` : ''
+      : `expected to fit at ${momentWords(predictedFitAtMs)}`
+  const tried = predictedFitAtMs === null || probe ? `, tried next at ${momentWords(tryAtMs)}` : ''
   return `${[`${expected}${tried}`, ...limits.map(limitWords)].join('; ')}`
 }

@@ -1,21 +1,22 @@
 /** Explains to a person, from the journal alone, why a call waits or how it ended. */
 import { HashMap } from 'effect'
 import { toArray } from '../../machines/collections/queue.ts'
-import { type Decision, type ScopeContext, type ScopeEvent, waitReason } from '../../machines/index.ts'
+import type { Decision, ScopeContext, ScopeEvent } from '../../machines/index.ts'
 import { fitOf } from '../../machines/scheduling/fit-prediction.ts'
 import { endingOf } from '../../machines/scheduling/lifecycle.ts'
 import type { Waiting } from '../../machines/state/calls.ts'
 import { lookup } from '../../machines/state/context.ts'
 import type { Clock } from '../clock.ts'
 import type { Journal } from '../journal/journal.ts'
+import { foldStory, momentWords, mostLines, type StoryLine } from './explain-fold.ts'
+import { longestHold } from './explain-hold.ts'
 import { type Found, searchBack } from './explain-search.ts'
 import {
-  clockTime,
-  decisionLines,
-  eventLine,
+  decisionWords,
+  duration,
+  eventWords,
   fitSentence,
   scopeSentence,
-  seconds,
   sentences,
 } from './explain-words.ts'
 import { scopeStatus } from './scope-facts.ts'
@@ -25,7 +26,7 @@ export interface Explanation {
   readonly scope: string
   /** Whether the call waits, runs, or has ended. */
   readonly standing: 'waiting' | 'in flight' | 'ended'
-  /** One line each, oldest first, with times. */
+  /** The conclusion, then the history, oldest first and folded: at most 10 lines, with dates. */
   readonly lines: ReadonlyArray<string>
 }
 
@@ -70,21 +71,30 @@ export const explainFrom = async (
   { stateOf, nowMs, lookBack = Number.MAX_SAFE_INTEGER }: ExplainOptions = {},
 ): Promise<Explanation | null> => {
   const { entries, beginning, newestPosition } = await searchBack(journal, path, callId, lookBack)
-  const lines: string[] = []
+  const story: StoryLine[] = []
   let standing: Explanation['standing'] = 'waiting'
   for (const { event, own } of entries) {
     const concerned = concerns(event, callId)
-    const line = concerned ? eventLine(event) : null
-    if (line !== null) lines.push(line)
-    lines.push(...own.flatMap(decisionLines))
+    const words = concerned ? eventWords(event) : null
+    if (words !== null) story.push({ at: event.at, text: words })
+    for (const decision of own)
+      story.push(...decisionWords(decision).map((text) => ({ at: decision.at, text })))
     standing = standingAfter(standing, concerned ? event : { type: 'clock.woke', at: event.at }, own)
   }
   const scope = entries.at(-1)?.scope
   if (scope === undefined) return null
-  if (beginning !== 'found') lines.unshift(beginningLines[beginning])
+  const gap = beginning === 'found' ? [] : [beginningLines[beginning]]
   const context = standing === 'waiting' ? await stateOf?.(scope, newestPosition) : null
-  if (context != null) lines.push(...nowLines(context, callId, nowMs))
+  const now = context == null ? [] : nowLines(context, callId, nowMs)
+  const conclusion = now.length > 0 ? now : lastWords(story)
+  const lines = [...conclusion, ...gap, ...foldStory(story, mostLines - conclusion.length - gap.length)]
   return { callId, scope, standing, lines }
+}
+
+/** The conclusion about a call that does not wait, or whose scope is not at hand: its newest fact. */
+const lastWords = (story: ReadonlyArray<StoryLine>): ReadonlyArray<string> => {
+  const last = story.at(-1)
+  return last === undefined || story.length === 1 ? [] : [`now: ${last.text}, since ${momentWords(last.at)}`]
 }
 
 const beginningLines: Readonly<Record<Exclude<Found['beginning'], 'found'>, string>> = {
@@ -107,33 +117,52 @@ const aheadOf = ({ waiting, primaries }: ScopeContext, own: Waiting): ReadonlyAr
   return [...HashMap.values(waiting)].filter(({ call, seq }) => call.lane === own.call.lane && seq < own.seq)
 }
 
-/** The lines about a waiting call at `atMs`, if no event has come since the newest one of its scope. */
+/** How many calls of each class go before, and how many of those are its own principal's. */
+const aheadWords = (ahead: ReadonlyArray<Waiting>, principal: string): string => {
+  const classes = new Map<string, number>()
+  for (const { call } of ahead) classes.set(call.priorityClass, (classes.get(call.priorityClass) ?? 0) + 1)
+  const own = ahead.filter(({ call }) => call.principal === principal).length
+  return [...[...classes].map(([name, count]) => `${count} ${name}`), `${own} of its own principal`].join(
+    ', ',
+  )
+}
+
+/** The lines about a waiting call, the conclusion first, at `atMs`, if no event has come since the newest one of its scope. */
 const nowLines = (context: ScopeContext, callId: string, atMs = context.at): ReadonlyArray<string> => {
   if (!HashMap.has(context.waiting, callId)) return []
   const waiting = HashMap.getUnsafe(context.waiting, callId)
   const status = scopeStatus(context, atMs)
   const { nowMs } = status
-  const time = clockTime(nowMs)
+  const time = momentWords(nowMs)
   const { lane, principal } = waiting.call
   const ahead = aheadOf(context, waiting)
-  const ofItsOwn = ahead.filter(({ call }) => call.principal === principal)
-  const { reason, wakeAt } = waitReason(context, waiting)
+  const {
+    reason: { reason, wakeAt },
+    besides,
+  } = longestHold(context, waiting)
+  const also =
+    besides === null
+      ? ''
+      : `; and not before ${momentWords(besides.wakeAt)}: ${sentences[besides.reason]} (${besides.reason})`
   const again =
-    wakeAt === null || wakeAt <= nowMs ? '' : `; looked at again in ${seconds(wakeAt - nowMs)} at the latest`
+    wakeAt === null || wakeAt <= nowMs ? '' : `; looked at again in ${duration(wakeAt - nowMs)} at the latest`
   const owner =
     waiting.unclaimedUntilMs === null
       ? []
       : [
-          `${time} nobody has asked for it since it went back to its place; it expires at ${clockTime(waiting.unclaimedUntilMs)}`,
+          `${time} nobody has asked for it since it went back to its place; it expires at ${momentWords(waiting.unclaimedUntilMs)}`,
         ]
   const fit = fitOf(context, waiting)
   return [
+    `${time} still waits after ${duration(nowMs - waiting.submittedAt)}, behind ${ahead.length} ${lane === 'primary' ? 'primaries' : 'auxiliaries'} (${aheadWords(ahead, principal)}): ${sentences[reason]} (${reason}, in ${context.state})${again}${also}`,
     `${time} ${scopeSentence(status)}`,
     ...owner,
     ...(fit === null ? [] : [`${time} ${fitSentence(fit)}`]),
-    `${time} still waits after ${seconds(nowMs - waiting.submittedAt)}, behind ${ahead.length} ${lane === 'primary' ? 'primaries' : 'auxiliaries'} (${ofItsOwn.length} of its own principal): ${sentences[reason]} (${reason}, in ${context.state})${again}`,
   ]
 }
+
+const submissionLine = (at: number, call: Waiting['call']): string =>
+  `${momentWords(at)} ${eventWords({ type: 'call.submitted', at, call })}`
 
 /**
  * The explanation from a scope's state alone, when no entries of the call are left; null when the state does
@@ -141,28 +170,29 @@ const nowLines = (context: ScopeContext, callId: string, atMs = context.at): Rea
  */
 export const explainState = (context: ScopeContext, callId: string, nowMs?: number): Explanation | null => {
   const { scope, waiting, inFlight, at } = context
-  const told = (standing: Explanation['standing'], ...lines: ReadonlyArray<string>): Explanation => ({
+  const told = (
+    standing: Explanation['standing'],
+    conclusion: string,
+    ...lines: ReadonlyArray<string>
+  ): Explanation => ({
     callId,
     scope,
     standing,
-    lines: [beginningLines.compacted, ...lines],
+    lines: [conclusion, beginningLines.compacted, ...lines],
   })
   if (HashMap.has(waiting, callId)) {
     const { call, submittedAt } = HashMap.getUnsafe(waiting, callId)
-    const submitted = eventLine({ type: 'call.submitted', at: submittedAt, call }) as string
-    return told('waiting', submitted, ...nowLines(context, callId, nowMs))
+    const [conclusion, ...rest] = nowLines(context, callId, nowMs)
+    const lines = [conclusion!, ...rest, beginningLines.compacted, submissionLine(submittedAt, call)]
+    return { callId, scope, standing: 'waiting', lines }
   }
   if (HashMap.has(inFlight, callId)) {
     const { call, submittedAt, grantedAt, grant, stage } = HashMap.getUnsafe(inFlight, callId)
-    const submitted = eventLine({ type: 'call.submitted', at: submittedAt, call }) as string
-    return told(
-      'in flight',
-      submitted,
-      `${clockTime(grantedAt)} granted: ${sentences[grant]} (${grant}), now ${stage}`,
-    )
+    const granted = `${momentWords(grantedAt)} granted: ${sentences[grant]} (${grant}), now ${stage}`
+    return told('in flight', granted, submissionLine(submittedAt, call))
   }
   const ending = endingOf(context, callId)
-  return ending === undefined ? null : told('ended', `${clockTime(at)} it had ended by then: ${ending}`)
+  return ending === undefined ? null : told('ended', `${momentWords(at)} it had ended by then: ${ending}`)
 }
 
 /** `explainFrom` over the journal of a running host, with the present states of its scopes. */

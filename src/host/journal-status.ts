@@ -21,7 +21,7 @@ export interface JournalStatus {
 export const journalStatus = async (path: string, nowMs: number = Date.now()): Promise<JournalStatus> => {
   const reader = await openSqliteReader(path)
   try {
-    const { scopes } = await replayScopes(reader, path, { onDifference: 'collect' })
+    const { scopes } = await replayScopes(reader, path)
     const isLive = reader.isWritten()
     return {
       isLive,

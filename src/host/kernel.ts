@@ -1,13 +1,19 @@
 /** The host without a face: scopes and their runners over one journal. */
 
-import { type Evidence, type PolicyInput, parsePolicy } from '../../machines/index.ts'
+import {
+  defaultPolicy,
+  type Evidence,
+  type PolicyInput,
+  parsePolicy,
+  policyPresets,
+} from '../../machines/index.ts'
 import { type Clock, steadyClock } from '../clock.ts'
 import type { Journal, JournalFailure } from '../journal/journal.ts'
 import { snapshotSize, snapshotText } from './checkpointing.ts'
 import { inherited } from './holding.ts'
 import { Outbox } from './outbox.ts'
 import { ProcessHold } from './process-hold.ts'
-import { Replayed, replayJournal } from './recovery.ts'
+import { keepFollowed, Replayed, replayJournal } from './recovery.ts'
 import { restsIn, startScope } from './scope-actor.ts'
 import { scopeParts } from './scope-name.ts'
 import type { Observation } from './scope-record.ts'
@@ -95,6 +101,8 @@ export class Kernel {
     let newestMs = 0
     for (const { context } of replayed.values()) newestMs = Math.max(newestMs, context.at)
     const kernel = new Kernel(journal, steadyClock(clock, newestMs), scopesInMemory)
+    // Nothing is decided on top of a record that this version would have decided otherwise before a checkpoint stands for it.
+    await Promise.all([...replayed.values()].map((scope) => keepFollowed(journal, scope)))
     for (const scope of replayed.values()) kernel.#takeUp(scope)
     return kernel
   }
@@ -136,14 +144,14 @@ export class Kernel {
     return new Map(failed.map(({ name, failure }) => [name, failure]))
   }
 
-  /** The runner of a scope, made when it is new. A policy that differs from the one in force replaces it. */
+  /**
+   * The runner of a scope, made when it is new: then with the default preset. A policy that differs from the one in force
+   * replaces it. Fields that it leaves out are those of the preset with which the scope was opened.
+   */
   scope(name: string, policy?: PolicyInput): ScopeRunner {
-    const runner = this.#runners.get(name) ?? this.#begin(name)
+    const runner = this.#runners.get(name) ?? this.#begin(name, policy)
     runner.usedAt = ++this.#uses
-    if (policy !== undefined) {
-      const next = parsePolicy(policy)
-      if (JSON.stringify(next) !== JSON.stringify(runner.context.policy)) runner.changePolicy(next)
-    }
+    if (policy !== undefined) use(runner, policy)
     return runner
   }
 
@@ -311,9 +319,12 @@ export class Kernel {
   }
 
   /** A scope that is not in memory: as its newest checkpoint has it, or new. */
-  #begin(name: string): ScopeRunner {
+  #begin(name: string, policy: PolicyInput = {}): ScopeRunner {
     const runner = this.#recall(name)
     runner.usedAt = ++this.#uses
+    const isOver = this.#outbox.failure !== null || this.#closing !== null
+    // Its journal says which policy it was opened with: a later version may have another default.
+    if (runner.position === 0 && !isOver) use(runner, policy, defaultPolicy)
     this.#inherit(runner)
     if (this.#outbox.failure !== null) runner.fail(this.#outbox.failure)
     if (this.#closing !== null) runner.close()
@@ -375,6 +386,16 @@ export class Kernel {
       if (runner !== from && reaches(evidence.scope, from.name, runner.name)) runner.hear(evidence)
     }
   }
+}
+
+/** Puts a policy in force. What it leaves out is as in `base`. Throws `InvalidInput`. */
+const use = (
+  runner: ScopeRunner,
+  policy: PolicyInput,
+  base = policyPresets[runner.context.policy.preset],
+): void => {
+  const next = parsePolicy(policy, base)
+  if (JSON.stringify(next) !== JSON.stringify(runner.context.policy)) runner.changePolicy(next)
 }
 
 /** Whether evidence of this scope, met under the one name, speaks of the other. A free name stands alone. */

@@ -8,8 +8,8 @@ import { endingOf } from '../../machines/scheduling/lifecycle.ts'
 import { encodeScope } from '../../machines/snapshot/codec.ts'
 import type { MendedScope } from '../journal/repair.ts'
 import type { HoledScope } from '../journal/salvage.ts'
+import { readRecord } from './read-record.ts'
 import { recordText } from './record-text.ts'
-import { readRecord } from './recovery.ts'
 import { restsIn } from './scope-actor.ts'
 
 /** The scope as far as its history tells, with one more entry that says what is not known. */

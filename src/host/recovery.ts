@@ -2,81 +2,30 @@
 import { Data } from 'effect'
 import {
   advance,
-  checkEvent,
   contextFrom,
   type Decision,
-  InvalidInput,
   type Reason,
   type ScopeContext,
-  type ScopeEvent,
   SnapshotUnreadable,
 } from '../../machines/index.ts'
-import { restorePolicy } from '../../machines/model/read-policy.ts'
-import { type Checkpoint, type Journal, JournalCorrupt, type StoredEntry } from '../journal/journal.ts'
+import type { Checkpoint, Journal, StoredEntry } from '../journal/journal.ts'
+import { snapshotText } from './checkpointing.ts'
+import { FollowedScope } from './followed-scope.ts'
+import { type Record, readRecord, split, type Written } from './read-record.ts'
+import { RecordContradicts } from './recorded-calls.ts'
+import { restsIn } from './scope-actor.ts'
 
-/** What an entry's record holds. */
-export interface Record {
-  readonly event: ScopeEvent
-  readonly decisions: ReadonlyArray<Decision>
-}
-
-/** An entry's event with its decisions, completed where an older version wrote less. Throws `JournalCorrupt` that names the row. */
-export const readRecord = (path: string, entry: StoredEntry): Record => {
-  const corrupt = (problem: string) => new JournalCorrupt(path, `entries ${entry.position}`, problem)
-  const record = parsed(entry.record)
-  if (!isEvent(record?.event) || !Array.isArray(record?.decisions))
-    throw corrupt('not an event with its decisions')
-  try {
-    const { event } = record
-    const whole =
-      event.type === 'policy.changed' ? { ...event, policy: restorePolicy(event.policy, 'policy') } : event
-    checkEvent(whole)
-    return { ...record, event: whole }
-  } catch (error) {
-    throw error instanceof InvalidInput ? corrupt(error.message) : error
-  }
-}
-
-/** Its head only: `checkEvent` looks at the rest. */
-const isEvent = (event: ScopeEvent | undefined): event is ScopeEvent => typeof event?.type === 'string'
-
-const parsed = (text: string): Record | null => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
-}
-
-const head = '{"event":'
-const between = ',"decisions":'
-
-/** A record's event, and the text of its decisions, which costs nothing to compare; null where it is not written as this version writes it, or is no fact. */
-const split = (record: string): { readonly event: ScopeEvent; readonly decisions: string } | null => {
-  const middle = record.indexOf(between)
-  if (middle < 0 || !record.startsWith(head) || !record.endsWith('}')) return null
-  try {
-    const event = JSON.parse(record.slice(head.length, middle)) as ScopeEvent
-    // A policy may have to be completed first.
-    if (!isEvent(event) || event.type === 'policy.changed') return null
-    checkEvent(event)
-    return { event, decisions: record.slice(middle + between.length, -1) }
-  } catch {
-    return null
-  }
-}
-
-/** The present code decides otherwise than the journal says was decided; going on could repeat what was done. */
+/** The record of a scope cannot be followed: it says of calls what cannot be, and going on could repeat what was done. */
 export class ReplayDiverged extends Data.TaggedError('ReplayDiverged')<{
   readonly position: number
   readonly message: string
 }> {
-  constructor(scope: string, position: number, recorded: string, replayed: string) {
+  constructor(scope: string, position: number, recorded: string, problem: string) {
     super({
       position,
       message:
-        `journal entry ${position} of ${scope}: recorded decisions ${recorded}, but this version decides ${replayed}; ` +
-        'close the host with the version that wrote it (that writes a checkpoint), then upgrade; ' +
+        `journal entry ${position} of ${scope}: recorded decisions ${recorded}: ${problem}; ` +
+        'restore a backup, or close the host with the version that wrote it (that writes a checkpoint), then upgrade; ' +
         "or drop what the scope knows with 'rightofway journal scopes --drop'",
     })
   }
@@ -94,17 +43,20 @@ const snapshotOf = ({ snapshot, position }: Checkpoint): unknown => {
 /** A scope rebuilt from its history. */
 export class Replayed {
   readonly scope: string
-  context: ScopeContext
   position = 0
   entries = 0
   /** Position of the first entry after its checkpoint; null when there is none. */
   uncoveredFrom: number | null = null
   /** Why its history cannot be gone on from; null when it can. */
   failure: Error | null = null
+  /** Position of the first entry that this version decides otherwise; null where there is none. */
+  differsFrom: number | null = null
+  #context: ScopeContext
+  #followed: FollowedScope | null = null
 
   constructor(scope: string, checkpoint?: Checkpoint) {
     this.scope = scope
-    this.context = contextFrom(scope, checkpoint === undefined ? null : snapshotOf(checkpoint))
+    this.#context = contextFrom(scope, checkpoint === undefined ? null : snapshotOf(checkpoint))
     this.position = checkpoint?.position ?? 0
   }
 
@@ -120,13 +72,63 @@ export class Replayed {
     }
   }
 
+  get context(): ScopeContext {
+    return this.#followed?.context ?? this.#context
+  }
+
   /** Feeds one entry; answers what it decides now. */
   feed({ event }: Pick<Record, 'event'>, position: number): ReadonlyArray<Decision> {
-    this.context = advance(this.context, event)
+    this.#context = advance(this.#context, event)
+    this.#passed(position)
+    return this.#context.decisions
+  }
+
+  /** As `follow`, by the text of the recorded decisions; `read` is asked only where that is another. */
+  followText({ event, decisions }: Written, position: number, read: () => Record): void {
+    const agreed = this.#context
+    const is = this.feed({ event }, position)
+    if (JSON.stringify(is) === decisions) return
+    const record = read()
+    if (!isSame(record.decisions, is)) this.#part(agreed, record, position)
+  }
+
+  /**
+   * Feeds one entry whose recorded decisions are what was done. Answers what this version decides now, and
+   * whether that is the same. Throws `ReplayDiverged` where the record contradicts itself.
+   */
+  follow(record: Record, position: number): { readonly is: ReadonlyArray<Decision>; readonly same: boolean } {
+    if (this.#followed !== null) {
+      this.#passed(position)
+      const is = this.#taken(record, position)
+      return { is, same: isSame(record.decisions, is) }
+    }
+    const agreed = this.#context
+    const is = this.feed(record, position)
+    const same = isSame(record.decisions, is)
+    if (!same) this.#part(agreed, record, position)
+    return { is, same }
+  }
+
+  /** From here on the record says where calls stand. */
+  #part(agreed: ScopeContext, record: Record, position: number): void {
+    this.differsFrom = position
+    this.#followed = new FollowedScope(agreed)
+    this.#taken(record, position)
+  }
+
+  #taken(record: Record, position: number): ReadonlyArray<Decision> {
+    try {
+      return (this.#followed as FollowedScope).take(record)
+    } catch (error) {
+      if (!(error instanceof RecordContradicts)) throw error
+      throw new ReplayDiverged(this.scope, position, JSON.stringify(record.decisions), error.message)
+    }
+  }
+
+  #passed(position: number): void {
     this.position = position
     this.entries += 1
     this.uncoveredFrom ??= position
-    return this.context.decisions
   }
 }
 
@@ -144,15 +146,19 @@ const asEarlier = (recorded: ReadonlyArray<Decision>, now: ReadonlyArray<Decisio
     }),
   )
 
-/** Feeds one entry of the journal. Throws where it is decided otherwise than it was, or is not what a host writes. */
+const isSame = (was: ReadonlyArray<Decision>, is: ReadonlyArray<Decision>): boolean => {
+  const recorded = JSON.stringify(was)
+  return recorded === JSON.stringify(is) || recorded === asEarlier(was, is)
+}
+
+/** Feeds one entry of the journal. Throws where the record contradicts itself, or is not what a host writes. */
 export const feedEntry = (path: string, replayed: Replayed, entry: StoredEntry): void => {
-  const written = split(entry.record)
-  const is = JSON.stringify(replayed.feed(written ?? readRecord(path, entry), entry.position))
-  if (written?.decisions === is) return
-  const recorded = readRecord(path, entry).decisions
-  const was = JSON.stringify(recorded)
-  if (was !== is && was !== asEarlier(recorded, replayed.context.decisions))
-    throw new ReplayDiverged(entry.scope, entry.position, was, is)
+  const written = replayed.differsFrom === null ? split(entry.record) : null
+  if (written === null) {
+    replayed.follow(readRecord(path, entry), entry.position)
+    return
+  }
+  replayed.followText(written, entry.position, () => readRecord(path, entry))
 }
 
 /**
@@ -187,4 +193,15 @@ export const replayJournal = async (
     }
   }
   return scopes
+}
+
+/** Writes a checkpoint of a scope whose record an older version decided otherwise. Rejects with `JournalFailure`. */
+export const keepFollowed = async (journal: Journal, replayed: Replayed): Promise<void> => {
+  if (replayed.differsFrom === null || replayed.failure !== null) return
+  const { scope, position, context } = replayed
+  const snapshot = await snapshotText(context)
+  const rest = restsIn(context) ? { resting: true } : {}
+  await journal.checkpoint({ scope, position, at: context.at, snapshot, ...rest })
+  replayed.entries = 0
+  replayed.uncoveredFrom = null
 }

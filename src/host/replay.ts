@@ -2,18 +2,14 @@
 import { Data } from 'effect'
 import type { Decision, ScopeContext, ScopeEvent } from '../../machines/index.ts'
 import type { Checkpoint, Journal } from '../journal/journal.ts'
-import { ReplayDiverged, Replayed, readRecord } from './recovery.ts'
+import { type Record, readRecord } from './read-record.ts'
+import { ReplayDiverged, Replayed } from './recovery.ts'
 
 export interface ReplayQuery {
   /** Only this scope; all when absent. */
   readonly scope?: string
   /** The state at this time, epoch milliseconds; the newest when absent. */
   readonly untilAt?: number
-  /**
-   * What to do when an entry is decided otherwise now than it was. `throw` (default) a
-   * `ReplayDiverged`; `collect` goes on and keeps both in `differences`.
-   */
-  readonly onDifference?: 'throw' | 'collect'
 }
 
 /** One entry whose decisions differ between this version and the record. */
@@ -52,13 +48,14 @@ type ReadableJournal = Pick<Journal, 'read' | 'checkpoints'>
 
 /**
  * Rebuilds scopes from their newest checkpoints and the entries after them; one scope's dropped history
- * keeps no other from being rebuilt, unless it is the one asked for. Rejects with
+ * keeps no other from being rebuilt, unless it is the one asked for. Where this version decides otherwise than
+ * was recorded, calls stand where the record has them, and both are in `differences`. Rejects with
  * `HistoryCompacted`, `ReplayDiverged`, `JournalCorrupt` or `SnapshotUnreadable`.
  */
 export const replayScopes = async (
   journal: ReadableJournal,
   path: string,
-  { scope, untilAt = Number.POSITIVE_INFINITY, onDifference = 'throw' }: ReplayQuery = {},
+  { scope, untilAt = Number.POSITIVE_INFINITY }: ReplayQuery = {},
 ): Promise<Replay> => {
   const isWanted = (name: string) => scope === undefined || name === scope
   const differences: Difference[] = []
@@ -80,16 +77,16 @@ export const replayScopes = async (
       if (replayed.position === 0 && gap && newest.has(entry.scope)) unsure.add(entry.scope)
       scopes.set(entry.scope, replayed)
       if (entry.position <= replayed.position) continue
-      const { event, decisions: was } = readRecord(path, entry)
-      const is = replayed.feed({ event }, entry.position)
-      const [before, now] = [JSON.stringify(was), JSON.stringify(is)]
-      if (before === now) continue
-      if (unsure.has(entry.scope)) {
+      const record = readRecord(path, entry)
+      const outcome = followed(replayed, record, entry.position)
+      if (unsure.has(entry.scope) && (outcome instanceof ReplayDiverged || !outcome.same)) {
         compacted.add(entry.scope)
         continue
       }
-      if (onDifference === 'throw') throw new ReplayDiverged(entry.scope, entry.position, before, now)
-      differences.push({ scope: entry.scope, position: entry.position, event, was, is })
+      if (outcome instanceof ReplayDiverged) throw outcome
+      const { event, decisions: was } = record
+      if (!outcome.same)
+        differences.push({ scope: entry.scope, position: entry.position, event, was, is: outcome.is })
     }
   }
   for (const name of newest.keys()) if (isWanted(name) && gap && !scopes.has(name)) compacted.add(name)
@@ -103,6 +100,19 @@ export const replayScopes = async (
     .sort((one, other) => (one.scope < other.scope ? -1 : 1))
     .map(({ position, context }) => ({ position, context }))
   return { scopes: rebuilt, differences, compacted: [...compacted].sort() }
+}
+
+const followed = (
+  replayed: Replayed,
+  record: Record,
+  position: number,
+): ReturnType<Replayed['follow']> | ReplayDiverged => {
+  try {
+    return replayed.follow(record, position)
+  } catch (error) {
+    if (error instanceof ReplayDiverged) return error
+    throw error
+  }
 }
 
 const time = (at: number): string => new Date(at).toISOString().slice(11, 23)

@@ -2,17 +2,12 @@
  * The facts behind a status: the shown part of a scope's context, with instants where the status has ages.
  */
 
-import {
-  type Lane,
-  type Policy,
-  parsePolicy,
-  policyDifferences,
-  type ScopeContext,
-} from '../../machines/index.ts'
+import type { Lane, Policy, ScopeContext } from '../../machines/index.ts'
 import { longestStatedWait } from '../../machines/limits/belief/belief.ts'
 import { minuteMs } from '../../machines/limits/belief/charges.ts'
 import { believedLimits, bindingCeiling } from '../../machines/limits/belief/projection.ts'
 import { capacityOf } from '../../machines/limits/capacity.ts'
+import { policyDifferences } from '../../machines/model/policy-input.ts'
 import { nextPrimary, primaryWanted } from '../../machines/scheduling/admission.ts'
 import { fitOf } from '../../machines/scheduling/fit-prediction.ts'
 import { longestInFlight, oldestWaiting } from '../../machines/scheduling/timeouts.ts'
@@ -42,7 +37,7 @@ const differences = new WeakMap<Policy, Partial<Policy>>()
 const differencesOf = (policy: Policy): Partial<Policy> => {
   const known = differences.get(policy)
   if (known !== undefined) return known
-  const found = policyDifferences(policy, parsePolicy())
+  const found = policyDifferences(policy)
   differences.set(policy, found)
   return found
 }

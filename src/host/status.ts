@@ -34,7 +34,7 @@ export interface ScopeFacts {
   readonly turns: ReadonlyArray<{ readonly turnId: string; readonly beganAtMs: number }>
   readonly capacity: number
   readonly placesTaken: number
-  /** The values of the policy in force that differ from `parsePolicy()`, by field. */
+  /** The values of the policy in force that differ from its preset, by field; the preset too unless it is the default. */
   readonly policy: Partial<Policy>
   /** The last wait, also after it has passed. */
   readonly wait: ScopeContext['wait']
@@ -103,7 +103,7 @@ export interface ScopeStatus {
   readonly capacity: number
   /** The places of `capacity` that are taken. A nested call borrows its parent's place and takes none. */
   readonly placesTaken: number
-  /** The values of the policy in force that differ from `parsePolicy()`, by field. */
+  /** The values of the policy in force that differ from its preset, by field; the preset too unless it is the default. */
   readonly policy: Partial<Policy>
   /** The wait that the provider asked for, and its kind; null when there is none or when it has passed. */
   readonly wait: ScopeContext['wait']

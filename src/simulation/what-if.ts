@@ -14,7 +14,7 @@ import {
   type ScopeEvent,
   wakeAt,
 } from '../../machines/index.ts'
-import type { Record } from '../host/recovery.ts'
+import type { Record } from '../host/read-record.ts'
 import { Timeline } from './timeline.ts'
 
 /** The decisions about one call, as a list of verdicts in order. */

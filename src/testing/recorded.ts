@@ -1,7 +1,7 @@
 /** Recorded scopes for tests: from a journal file, from its export, or from a snapshot. */
 import { open } from 'node:fs/promises'
 import { contextFrom, type Decision, type ScopeContext } from '../../machines/index.ts'
-import { readRecord } from '../host/recovery.ts'
+import { readRecord } from '../host/read-record.ts'
 import { type Difference, replayScopes } from '../host/replay.ts'
 import type { Checkpoint, Journal, StoredEntry } from '../journal/journal.ts'
 import { openMemoryJournal } from '../journal/memory.ts'
@@ -52,7 +52,7 @@ const recorded = async (
   { untilAt }: LoadOptions,
 ): Promise<RecordedJournal> => {
   const until = untilAt === undefined ? {} : { untilAt }
-  const { scopes, differences } = await replayScopes(journal, path, { ...until, onDifference: 'collect' })
+  const { scopes, differences } = await replayScopes(journal, path, until)
   const decisions: Decision[] = []
   for await (const batch of journal.read(until)) {
     for (const entry of batch) decisions.push(...readRecord(path, entry).decisions)

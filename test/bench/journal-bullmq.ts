@@ -1,6 +1,6 @@
 /** The same load on BullMQ, a job queue of repute, over a Redis that syncs every write. */
 import { Queue, Worker } from 'bullmq'
-import { defaultPolicy } from '../../machines/index.ts'
+import { contractPolicy } from '../../machines/index.ts'
 import { median } from './journal-measure.ts'
 import type { OwnRedis } from './redis-server.ts'
 
@@ -16,7 +16,7 @@ interface Pool {
 
 const openPool = async (connection: Connection, name: string, concurrency: number): Promise<Pool> => {
   // As many ended jobs are remembered as a scope remembers ended calls, so that one that comes again is known.
-  const removeOnComplete = { count: defaultPolicy.settledRetention }
+  const removeOnComplete = { count: contractPolicy.settledRetention }
   const queue = new Queue(name, { connection, defaultJobOptions: { removeOnComplete } })
   const begin = async ({ id }: { id?: string }) => pool.begun(id ?? '')
   const worker = new Worker(name, begin, { connection, concurrency })

@@ -301,7 +301,7 @@ describe('lanes', () => {
   it('an auxiliary whose place a primary takes is sent again from its place', async () => {
     const policy: PolicyInput = { ...brisk, capacity: 2, reserve: 0, inFlight: 'cancel' }
     const { anthropic, kinds, host } = await setting(policy, {
-      latency: { firstTokenMs: 60, perOutputTokenMs: 0 },
+      latency: { firstTokenMs: 400, perOutputTokenMs: 0 },
     })
     const work = withCall({ lane: 'auxiliary' }, () => anthropic.messages.create(message))
     await vi.waitFor(() => expect(counters(host).inFlight).toBe(1))

@@ -139,10 +139,10 @@ describe('history that cannot be read', () => {
   it.each([
     [
       'a changed row',
-      "update entries set record = replace(record, 'submitted', 'settled') where position = 3",
-      3,
+      "update entries set record = replace(record, 'submitted', 'settled') where position = 4",
+      4,
     ],
-    ['a missing row', 'delete from entries where position = 3', 3],
+    ['a missing row', 'delete from entries where position = 4', 4],
   ])(
     '(%s) keeps the host closed and names it; repaired, it opens with every other row',
     async (_, statement, row) => {
@@ -154,7 +154,7 @@ describe('history that cannot be read', () => {
         message: expect.stringContaining("see 'rightofway journal check'"),
       })
       const { repaired, kept } = repairJournal(path, mendScope)
-      expect([repaired, kept.entries]).toEqual([true, 5])
+      expect([repaired, kept.entries]).toEqual([true, 6])
       await using host = await openHost({ journal: path })
       expect(host.status().map(({ scope }) => scope)).toEqual(['anthropic/k1/m'])
     },

@@ -16,7 +16,13 @@ export const scriptedCalls: ReadonlyArray<ScriptedCall> = [
   auxiliary('held'),
 ]
 
-export const scriptedPolicy = { capacity: 2, pacingBaseMs: 1, pacingMaxMs: 1, drainIntervalMs: 0 }
+export const scriptedPolicy = {
+  preset: 'contract',
+  capacity: 2,
+  pacingBaseMs: 1,
+  pacingMaxMs: 1,
+  drainIntervalMs: 0,
+} as const
 
 export const script = async (run: (call: ScriptedCall) => Promise<unknown>): Promise<void> => {
   const [first, underWay, turn, held] = scriptedCalls

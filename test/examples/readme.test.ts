@@ -45,7 +45,7 @@ it('every npm script and verb that the pages name exists', () => {
   }
   const named = [...everything.matchAll(/npm run ([\w:]+)/g)].map(([, name]) => name!)
   expect(named.filter((name) => !(name in scripts))).toEqual([])
-  const main = readFileSync(join(root, 'src/cli/main.ts'), 'utf8')
+  const main = readFileSync(join(root, 'src/cli/verbs.ts'), 'utf8')
   const verbs = [...everything.matchAll(/npx rightofway (\w+)/g)].map(([, verb]) => verb!)
   expect(verbs.filter((verb) => !main.includes(`${verb}Verb`))).toEqual([])
 })

@@ -53,7 +53,7 @@ describe('a policy shows the source of each value', () => {
       'an upstream that says how it charges',
       'aws/k/m',
       undefined,
-      'default',
+      'adaptive',
       {
         limits: { value: expect.objectContaining({ requestsPerMinute: 50 }), from: 'policies["aws/*"]' },
         charges: { value: chargesOf('bedrock'), from: 'upstreams["bedrock"].charges' },
@@ -69,7 +69,7 @@ describe('a policy shows the source of each value', () => {
         patienceMs: { value: 1, from: 'changed while it runs' },
       },
     ],
-    ['nothing', 'openai/k/m', undefined, 'default', {}],
+    ['nothing', 'openai/k/m', undefined, 'adaptive', {}],
   ] as const)('of %s', (_, scope, inForce, preset, values) => {
     const shown = book.shown(scope, inForce)
     expect(shown).toMatchObject({ preset })
@@ -140,7 +140,7 @@ it('a policy that was removed no longer counts after a start, and a changed one 
     {
       scope: 'anthropic/k/m',
       policy: {
-        preset: 'default',
+        preset: 'adaptive',
         pattern: 'anthropic/*',
         values: { capacity: { value: 3, from: 'policies["anthropic/*"]' } },
       },
@@ -159,7 +159,7 @@ it('policies that are read again release calls that wait; scopes of no upstream 
   await vi.waitFor(() => expect(scope.status.auxiliary.waiting).toBe(1))
   gateway.usePolicies({ 'anthropic/*': { capacity: 2, reserve: 0 } })
   await vi.waitFor(() => expect(scope.status.auxiliary).toMatchObject({ inFlight: 2, waiting: 0 }))
-  expect(scope.status.policy).toEqual({ capacity: 2, reserve: 0 })
+  expect(scope.status.policy).toEqual({ capacity: 2, capacityFloor: 2 })
   expect(pool.status.capacity).toBe(2)
   gateway.usePolicies({})
   expect(scope.status.policy).toEqual({})

@@ -32,10 +32,14 @@ export class Bench {
   readonly #running = new Map<string, Dispatch>()
   readonly outcomes = new Map<string, unknown>()
 
+  /** Tests of the contract's rules: a policy that names no preset is the contract's. */
   private constructor(clock: ManualClock, host: LaneHost, policy: PolicyInput) {
     this.clock = clock
     this.host = host
-    this.scope = host.scope({ provider: 'anthropic', credential: 'k1', model: 'm' }, policy)
+    this.scope = host.scope(
+      { provider: 'anthropic', credential: 'k1', model: 'm' },
+      { preset: 'contract', ...policy },
+    )
   }
 
   static async open(

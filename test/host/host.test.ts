@@ -152,7 +152,7 @@ describe('a host', () => {
     await bench.primary('conversation')
     const waiting = await bench.host.explain('conversation')
     expect(waiting).toMatchObject({ standing: 'waiting' })
-    expect(waiting!.lines.at(-1)).toContain('auxiliaries in flight have to settle first')
+    expect(waiting!.lines[0]).toContain('auxiliaries in flight have to settle first')
     await bench.finish('compression')
     await bench.fail('conversation', accelerationError())
     await bench.pass(60_000)
@@ -235,12 +235,13 @@ describe('the Effect face', () => {
   it('streams what it decides', async () => {
     const program = Effect.gen(function* () {
       const host = yield* Host
-      const seen = yield* Effect.forkChild(Stream.runCollect(Stream.take(host.watch, 2)))
+      const seen = yield* Effect.forkChild(Stream.runCollect(Stream.take(host.watch, 3)))
       yield* Effect.promise(() => settle())
       yield* host.scope('worker-pool').run({ id: 'a' }, () => Effect.void)
       return (yield* Fiber.join(seen)).map(({ event }) => event.type)
     })
     expect(await Effect.runPromise(Effect.provide(program, layer))).toEqual([
+      'policy.changed',
       'call.submitted',
       'call.settled',
     ])

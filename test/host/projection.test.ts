@@ -113,8 +113,8 @@ describe('while nothing happens', () => {
     })
     clock.jump(clock.now() + 5_000)
     expect((await shown(bench)).alarms).toEqual([{ kind: 'auxiliary-starves', amount: 80_000 }])
-    expect((await bench.host.explain('held'))?.lines.at(-2)).toContain('1 auxiliary waits (longest 80 s)')
-    expect((await bench.host.explain('held'))?.lines.at(-1)).toContain('still waits after 80 s')
+    expect((await bench.host.explain('held'))?.lines[1]).toContain('1 auxiliary waits (longest 80 s)')
+    expect((await bench.host.explain('held'))?.lines[0]).toContain('still waits after 80 s')
     await bench.host.close()
   })
 

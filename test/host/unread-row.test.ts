@@ -1,6 +1,6 @@
 /** A journal row with a malformed event is named by its number, and causes no decision. */
 import { expect, it } from 'vitest'
-import { readRecord } from '../../src/host/recovery.ts'
+import { readRecord } from '../../src/host/read-record.ts'
 import { JournalCorrupt } from '../../src/journal/journal.ts'
 
 const rowOf = (event: object) => ({

@@ -260,7 +260,7 @@ describe('questions', () => {
       `/api/explain?call=turn-0&at=${entries.at(-1)?.event.at}`,
     )
     expect(then).toMatchObject({ standing: 'waiting' })
-    expect(then.lines.at(-1)).toContain('auxiliaries in flight have to settle first')
+    expect(then.lines[0]).toContain('auxiliaries in flight have to settle first')
   })
 
   it.each([

@@ -1,7 +1,7 @@
 /** A short history that goes through every state: auxiliaries, a primary that must wait, a refusal, a backlog. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { EntryFrame } from '../../inspector/protocol.ts'
-import { readRecord } from '../../src/host/recovery.ts'
+import { readRecord } from '../../src/host/read-record.ts'
 import { type LaneHost, ManualClock, openHost, type Permit } from '../../src/index.ts'
 import type { Journal } from '../../src/journal/journal.ts'
 
@@ -47,6 +47,7 @@ const granted = async (clock: ManualClock, asked: Promise<Permit>): Promise<Perm
 /** Tells the story once; `round` keeps the ids of several apart. */
 export const tellStory = async ({ host, clock }: Story, round = 0): Promise<void> => {
   const lanes = host.scope(scope, {
+    preset: 'contract',
     capacity: 4,
     quietWindowMs: 500,
     lingerMs: 200,

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { projectEvent } from '../../inspector/projection.ts'
 import type { EntryFrame, Frame } from '../../inspector/protocol.ts'
 import { Viewers } from '../../inspector/viewers.ts'
-import { defaultPolicy, type ScopeEvent } from '../../machines/index.ts'
+import { contractPolicy, type ScopeEvent } from '../../machines/index.ts'
 import { median } from './median.ts'
 
 const entry = (position: number): EntryFrame => ({
@@ -201,7 +201,7 @@ it.each<[string, object]>([
   ['turn.ended', { turnId: 't' }],
   [
     'policy.changed',
-    { policy: { ...defaultPolicy, limits: { ...defaultPolicy.limits, secret }, note: secret } },
+    { policy: { ...contractPolicy, limits: { ...contractPolicy.limits, secret }, note: secret } },
   ],
   ['foreground.changed', { active: true }],
   ['clock.woke', {}],
@@ -214,10 +214,10 @@ it.each<[string, object]>([
 })
 
 it('keeps every field of a policy', () => {
-  expect(projectEvent({ type: 'policy.changed', at: 1, policy: defaultPolicy })).toEqual({
+  expect(projectEvent({ type: 'policy.changed', at: 1, policy: contractPolicy })).toEqual({
     type: 'policy.changed',
     at: 1,
-    policy: defaultPolicy,
+    policy: contractPolicy,
   })
 })
 

@@ -271,8 +271,9 @@ describe('a check', () => {
     ['a call without its lane', (record) => record.replace('"lane":"auxiliary",', '')],
   ])('names an entry with %s', async (_, change) => {
     const path = await closed()
-    rewriteEntry(path, 1, change)
-    expect(checkJournal(path, historyProblems).problems).toMatchObject([{ row: 'entries 1' }])
+    // The first entry is the policy, the second one the first submission.
+    rewriteEntry(path, 2, change)
+    expect(checkJournal(path, historyProblems).problems).toMatchObject([{ row: 'entries 2' }])
   })
 
   it.runIf(process.getuid?.() === 0)('reads where nobody may write', async () => {

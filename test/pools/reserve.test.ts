@@ -27,7 +27,7 @@ describe('the reserve that sizes itself', () => {
     [425, 144],
     [512, 174],
   ])('of capacity %i is %i', (capacity, reserve) => {
-    expect(reserveOf(parsePolicy({ capacity }))).toBe(reserve)
+    expect(reserveOf(parsePolicy({ capacity, reserve: 'auto' }))).toBe(reserve)
     expect(reserveFor({}, { capacity })).toBe(reserve)
     expect(reserveOf(modelGatePolicy({ capacity }))).toBe(reserve)
   })
@@ -38,7 +38,7 @@ describe('the reserve that sizes itself', () => {
         fc.integer({ min: 2, max: 65_536 }),
         fc.double({ min: 0, max: 1, noNaN: true }),
         (capacity, reserveFraction) => {
-          const reserve = reserveOf(parsePolicy({ capacity, reserveFraction }))
+          const reserve = reserveOf(parsePolicy({ capacity, reserve: 'auto', reserveFraction }))
           expect(reserve).toBeGreaterThanOrEqual(1)
           expect(reserve).toBeLessThanOrEqual(capacity - 1)
         },

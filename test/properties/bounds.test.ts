@@ -41,6 +41,7 @@ describe('I6', () => {
       fc.property(withoutLimits, fc.integer({ min: 1, max: 5 }), (chosen, auxiliaries) => {
         // One place for the primary beside those that never come free, and no quantum in between.
         const policy = parsePolicy({
+          preset: 'contract',
           ...chosen,
           capacity: 8,
           principalQuota: null,
@@ -74,6 +75,7 @@ describe('I5', () => {
         fc.constantFrom(1, 60_000, 60_001, 200_000),
         (capacity, principals, callsEach, inFlight, largestCallTokens) => {
           const policy = parsePolicy({
+            preset: 'contract',
             capacity,
             inFlight,
             maxDeferralMs: 10_000,

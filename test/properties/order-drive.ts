@@ -1,7 +1,7 @@
 /** The random driver of the laws of order: policies at their edges, and every move in every state. */
 import fc from 'fast-check'
 import { expect } from 'vitest'
-import { type PolicyInput, parsePolicy } from '../../machines/index.ts'
+import { contractPolicy, type PolicyInput, parsePolicy } from '../../machines/index.ts'
 import { OrderJudge } from './order-judge.ts'
 import { anyMove, Drive, type Move } from './scope-drive.ts'
 
@@ -59,11 +59,11 @@ type OrderMove = Move | { readonly do: 'policy'; readonly policy: PolicyInput } 
 /** Drives one scope through its story under the judge's eyes; answers how many waits were judged. */
 export const driveInOrder = (policy: PolicyInput, moves: ReadonlyArray<OrderMove>): number => {
   const drive = new Drive(policy)
-  const judge = new OrderJudge(parsePolicy(policy), drive.at)
+  const judge = new OrderJudge(parsePolicy(policy, contractPolicy), drive.at)
   drive.watch((event, decisions, after) => judge.observe(event, decisions, after))
   for (const move of moves) {
     if (move.do === 'policy')
-      drive.tell({ type: 'policy.changed', at: drive.at, policy: parsePolicy(move.policy) })
+      drive.tell({ type: 'policy.changed', at: drive.at, policy: parsePolicy(move.policy, contractPolicy) })
     else if (move.do === 'restart') drive.restart()
     else drive.move(move)
   }

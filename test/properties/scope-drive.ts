@@ -4,8 +4,8 @@ import fc from 'fast-check'
 import { createActor } from 'xstate'
 import {
   type Call,
+  contractPolicy,
   type Decision,
-  defaultPolicy,
   type EvidenceKind,
   type OwnerStance,
   type Policy,
@@ -216,7 +216,7 @@ export class Drive {
   #watcher: Watcher = () => {}
 
   constructor(policy: PolicyInput) {
-    const parsed: Policy = parsePolicy(policy)
+    const parsed: Policy = parsePolicy(policy, contractPolicy)
     this.witness = new Witness(parsed)
     this.actor = this.#started(undefined)
     this.tell({ type: 'policy.changed', at: this.at, policy: parsed })
@@ -334,7 +334,7 @@ export class Drive {
             reserve: 'auto',
             ...(move.qos === 'as it is' ? {} : { qos: move.qos ?? null }),
           },
-          defaultPolicy,
+          contractPolicy,
         ),
       })
     } else if (move.on)

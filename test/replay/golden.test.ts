@@ -20,7 +20,7 @@ const journalOf = ({ entries }: JournalHistory): Pick<Journal, 'read' | 'checkpo
 
 /** Replays without checkpoints, and holds every decision to the record. */
 const replayed = async (golden: JournalHistory) => {
-  const { scopes, differences } = await replayScopes(journalOf(golden), 'golden', { onDifference: 'collect' })
+  const { scopes, differences } = await replayScopes(journalOf(golden), 'golden')
   return { scopes, diff: differenceText(differences) }
 }
 

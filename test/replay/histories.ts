@@ -49,10 +49,17 @@ export class History {
   readonly #draw: Draw
   #at = startMs
   #made = 0
+  readonly #change: PolicyInput
 
-  constructor(seed: number) {
+  /** `change` replaces fields of every policy that is drawn. */
+  constructor(seed: number, change: PolicyInput = {}) {
     this.#draw = drawFrom(seed, 'history')
-    this.tell({ type: 'policy.changed', at: this.#at, policy: parsePolicy(nearPolicy(this.#draw)) })
+    this.#change = change
+    this.tell({
+      type: 'policy.changed',
+      at: this.#at,
+      policy: parsePolicy({ ...nearPolicy(this.#draw), ...change }),
+    })
   }
 
   tell(event: ScopeEvent): ReadonlyArray<Decision> {
@@ -85,7 +92,8 @@ export class History {
     if (what < 0.83) return { type: 'host.recovered', at }
     if (what < 0.84) return { type: 'foreground.changed', at, active: draw.odds(0.4) }
     if (what < 0.85) return { type: 'wait.released', at }
-    if (what < 0.855) return { type: 'policy.changed', at, policy: parsePolicy(nearPolicy(draw)) }
+    if (what < 0.855)
+      return { type: 'policy.changed', at, policy: parsePolicy({ ...nearPolicy(draw), ...this.#change }) }
     return { type: 'clock.woke', at }
   }
 

@@ -36,14 +36,14 @@ describe('a script', () => {
       { at: 5_000, settle: 'turn', usage: { inputTokens: 181_000, outputTokens: 10 } },
       { at: 60_000, pass: true },
     ] as const
-    const played = play({ capacity: 4 }, script)
+    const played = play({ preset: 'contract', capacity: 4 }, script)
     expect(played).toAdmit('turn')
     expect(played).toDefer('merge', 'primary-active')
     expect(played).toAdmitBefore('turn', 'merge')
     expect(played.grantedAt('turn')).toBe(0)
     expect(played.grantedAt('merge')).toBeGreaterThanOrEqual(5_000)
     expect(played.status.counters.completed).toBe(1)
-    expect(play({ capacity: 4 }, script).decisions).toEqual(played.decisions)
+    expect(play({ preset: 'contract', capacity: 4 }, script).decisions).toEqual(played.decisions)
     // Background goes on beside a primary that the provider has accepted.
     expect(play({ preset: 'adaptive', tokenReserve: 0 }, script).grantedAt('merge')).toBeLessThan(5_000)
   })

@@ -71,6 +71,8 @@ const unseenFactor = { low: 1 / 4, high: 16 }
 /** Bounds of the rate loosen by this share a minute, for limits change. */
 const looseningPerMinute = 0.004
 const shortestMs = 200
+/** A rate is known when its bounds are within this factor of each other. */
+const knownRateFactor = 4
 /** By the best guess so full, it may be full. */
 const nearlyFull = 0.7
 
@@ -235,8 +237,10 @@ export const refusedBy = (before: Bucket, moment: Moment): Bucket => {
   let { rateLow, rateHigh, burst, burstLow, burstHigh, low, middle, high, doubtTokens } = bucket
   const sinceMs = atMs - dispatchedAtMs
   const wrongBy = low + sentAfter - rateLow * sinceMs - tokens
-  const wasFull =
-    known && !moment.late && bucket.fullAtMs >= dispatchedAtMs - 1_000 && middle + sentAfter >= tokens
+  // Of a bucket whose refill is hardly known nobody knows when it was full: then the rate was the wrong guess.
+  const knowsRate = rateHigh <= rateLow * knownRateFactor
+  const fullAtMs = knowsRate ? bucket.fullAtMs : 0
+  const wasFull = known && !moment.late && fullAtMs >= dispatchedAtMs - 1_000 && middle + sentAfter >= tokens
   if (wasFull) {
     // Full by all that is known, and still it did not hold the call: it holds less.
     burst = Math.max(burstLow, Math.min(burst, tokens) * 0.98, 1)
@@ -244,7 +248,7 @@ export const refusedBy = (before: Bucket, moment: Moment): Bucket => {
   } else if (known && !moment.late) {
     for (const anchor of bucket.accepted) {
       const elapsedMs = spanMs(anchor, dispatchedAtMs)
-      if (elapsedMs < shortestMs || anchor.atMs < bucket.fullAtMs) continue
+      if (elapsedMs < shortestMs || anchor.atMs < fullAtMs) continue
       rateHigh = Math.min(rateHigh, (tokens + sentBefore - anchor.sentTokens) / elapsedMs)
     }
     rateHigh = Math.max(rateHigh, Number.EPSILON)

@@ -219,7 +219,7 @@ export class ProxiedCall implements Absentee, PlaceHolder {
     if (!this.isQueued || !this.#ports.places.keep(this, this.#asked)) return this.nobodyCame()
     this.#isPresent = false
     this.#place.boundBy(null)
-    // Whoever comes brings the body.
+    // The client that comes for it brings the body again.
     this.#client.dropBody()
   }
 

@@ -36,7 +36,7 @@ const mostKept = 1_000
 /** Longer ones are not kept, bytes. */
 const mostBodyBytes = 65_536
 
-/** By scope, the provider's own answer that imposed a wait: what others who come meanwhile are told. In memory alone. */
+/** By scope, the provider's answer that imposed a wait. Calls that come during the wait are told it. Kept in memory alone. */
 export class WaitAnswers<Answer extends { readonly body: Buffer }> {
   readonly #answers = new Map<string, Answer>()
 

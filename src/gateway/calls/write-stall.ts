@@ -27,7 +27,7 @@ export class WriteStall {
     })
   }
 
-  /** All has been written; what is not taken in time is broken off, whoever else has lost interest. */
+  /** All has been written. What the client does not take in time is broken off. */
   ended(): void {
     if (this.#response.writableFinished || this.#response.destroyed) return
     this.stop()

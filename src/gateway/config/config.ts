@@ -75,7 +75,7 @@ const ConfigSchema = Schema.Struct({
   allowedHosts: Schema.optionalKey(Schema.Array(text(1, 253))),
   /** Origins whose pages may ask, such as `https://app.example`. Default none but our own. */
   allowedOrigins: Schema.optionalKey(Schema.Array(text(1, 300))),
-  /** Lets everybody who can reach the address use the gateway, without tokens. Default false. */
+  /** Lets every client that can reach the address use the gateway, without tokens. Default false. */
   insecure: Schema.optionalKey(Schema.Boolean),
   /** Serves HTTPS with these PEM files, which are read again when they change. Default none: HTTP. */
   tls: Schema.optionalKey(Schema.Struct({ cert: text(1, 4_096), key: text(1, 4_096) })),

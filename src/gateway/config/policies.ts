@@ -1,6 +1,6 @@
 /**
  * The configured policies: the policy of each scope, and the source of each of its values. A scope that no
- * pattern matches has the preset of a gateway, so that a pattern that was removed no longer counts.
+ * pattern matches has its preset as it is, so that a pattern that was removed no longer counts.
  */
 import {
   type Charges,
@@ -8,6 +8,7 @@ import {
   type PolicyInput,
   parsePolicy,
   policyDifferences,
+  policyPresets,
 } from '../../../machines/index.ts'
 import { matcherOf } from './pattern.ts'
 import type { Upstream } from './upstreams.ts'
@@ -34,7 +35,6 @@ type Routed = Pick<Upstream, 'name' | 'provider' | 'charges'>
 
 /** Source of a value that the configuration does not have. */
 const changedSince = 'changed while it runs'
-const defaultPreset = 'default'
 
 export class PolicyBook {
   readonly #matchers: ReadonlyArray<Matcher>
@@ -51,21 +51,20 @@ export class PolicyBook {
   }
 
   /**
-   * The policy that the configuration gives to the scope; undefined for a scope of no upstream that no pattern
-   * fits, such as a pool of a program's own.
+   * What the configuration states of the scope's policy; undefined for a scope of no upstream that no pattern
+   * fits, such as a pool of a program's own. The rest is given by the preset with which the scope was opened.
    */
-  of(scope: string): Policy | undefined {
+  of(scope: string): PolicyInput | undefined {
     const isOurs = this.#upstreams.some(({ provider }) => scope.startsWith(`${provider}/`))
-    return isOurs || this.#matcher(scope) !== undefined ? parsePolicy(this.#input(scope)) : undefined
+    return isOurs || this.#matcher(scope) !== undefined ? this.#input(scope) : undefined
   }
 
   /** `inForce`, the scope's present policy, with the source of each value that differs from its preset. */
   shown(scope: string, inForce: Policy = parsePolicy(this.#input(scope))): ShownPolicy {
     const matcher = this.#matcher(scope)
-    const preset = matcher?.input.preset
-    const configured = this.of(scope) ?? parsePolicy()
-    const base = preset === undefined ? parsePolicy() : parsePolicy({ preset })
-    const changed = policyDifferences(inForce, configured)
+    const { preset } = inForce
+    const base = policyPresets[preset]
+    const changed = policyDifferences(inForce, parsePolicy(this.of(scope) ?? {}, base))
     const stated = (matcher?.input ?? {}) as Readonly<Record<string, unknown>>
     const sourceOf = (field: string): string => {
       if (Object.hasOwn(changed, field)) return changedSince
@@ -76,7 +75,7 @@ export class PolicyBook {
       ([field, value]) => [field, { value, from: sourceOf(field) }] as const,
     )
     return {
-      preset: preset ?? defaultPreset,
+      preset,
       pattern: matcher?.pattern ?? null,
       values: Object.fromEntries(values),
     }

@@ -39,7 +39,7 @@ const known: ReadonlySet<string> = new Set([
   'x-rightofway-turn',
   'x-rightofway-input-tokens',
   'x-rightofway-deadline-ms',
-  // Who may ask at all is looked at before.
+  // Whether the client may ask at all is looked at before.
   'x-rightofway-token',
 ])
 

@@ -1,8 +1,6 @@
 /** Where a request goes: to its own route, past admission, or through it. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Policy } from '../../../machines/index.ts'
-import type { LaneHost } from '../../host/host.ts'
 import { kernelOf } from '../../host/internal.ts'
 import { LimitReader } from '../answers/reading.ts'
 import { ProxiedCall } from '../calls/call.ts'
@@ -11,12 +9,9 @@ import { KeptPlaces } from '../calls/kept-places.ts'
 import { WaitAnswers } from '../calls/patience.ts'
 import { StatedWaits } from '../calls/stated-waits.ts'
 import type { KeepAlive } from '../config/config.ts'
-import type { Counters } from '../config/counters.ts'
-import type { ShownPolicy } from '../config/policies.ts'
-import type { Router, Upstream } from '../config/upstreams.ts'
-import type { EstimateReading, TokenEstimator } from '../identity/estimator.ts'
+import type { Router } from '../config/upstreams.ts'
+import type { TokenEstimator } from '../identity/estimator.ts'
 import { textMember } from '../identity/members.ts'
-import type { ScopeFinder } from '../identity/scopes.ts'
 import { type HeldBody, HeldBytes, isUpload, readBody } from '../passage/body.ts'
 import { type Coding, codingsIn, knownCodings } from '../passage/codings.ts'
 import { decodeBody } from '../passage/decoded-body.ts'
@@ -45,27 +40,20 @@ import { isProblems } from './call-headers.ts'
 import { type Doorkeeper, isToken } from './doorkeeper.ts'
 import type { EntranceGuard } from './guarded.ts'
 import { Health } from './health.ts'
+import { type LanesPorts, lanesOf, sendJson } from './lanes.ts'
 import { isOperator, releaseScope } from './operator.ts'
 import { isSignedForHost } from './signed.ts'
-import { targetOf } from './target.ts'
+import { hostsIn, targetOf } from './target.ts'
 
-export interface DoorPorts {
-  readonly host: LaneHost
+export interface DoorPorts extends LanesPorts {
   readonly router: Router
   readonly routing: Routing
   /** Keys the fingerprints of clients' keys. */
   readonly secret: string
-  readonly upstreams: ReadonlyArray<Upstream>
-  readonly scopes: ScopeFinder
   /** Hears of every request that is refused before it becomes a call. */
   readonly refused: (problem: Problem) => void
-  /** A scope's policy in force, with the source of each value. */
-  readonly policyShown: (scope: string, inForce: Policy) => ShownPolicy
   readonly transport: Transport
   readonly estimator: TokenEstimator
-  /** What the estimator has learned, by scope; null when it does not tell. */
-  readonly estimates: () => Readonly<Record<string, EstimateReading>> | null
-  readonly counters: Counters
   readonly entrance: EntranceGuard
   readonly doorkeeper: Doorkeeper
   readonly operatorToken: string
@@ -176,7 +164,7 @@ export class Door {
     if (path === '/lanes/release' && request.method === 'POST') return this.#release(request, response)
     const holder = doorkeeper.holderOf(request)
     if (holder !== null && !isToken(holder)) return this.#refuse(request, response, holder)
-    if (path === '/lanes') return sendJson(response, this.#lanes())
+    if (path === '/lanes') return sendJson(response, this.#lanes)
     const route = this.#ports.router.route(target)
     if (route === null) return this.#refuse(request, response, notFound(this.#ports.router.routes))
     if (this.#closing) return sendProblem(response, closing, { connection: 'close' })
@@ -229,6 +217,13 @@ export class Door {
         else sendJson(response, release)
       }),
     )
+  }
+
+  get #lanes(): object {
+    const { size: sockets } = this.sockets
+    const [keptPlaces, heldBytes] = [this.#places.size, this.#held.bytes]
+    const { liveCalls } = this
+    return lanesOf(this.#ports, { startedAt: this.#startedAtMs, liveCalls, sockets, keptPlaces, heldBytes })
   }
 
   get #passage(): PassagePorts {
@@ -309,41 +304,4 @@ export class Door {
     request.resume()
     sendProblem(response, problem, own)
   }
-
-  /** Content-free: counts, times, names. */
-  #lanes(): object {
-    const { host, counters, upstreams, estimates, scopes, policyShown } = this.#ports
-    return {
-      at: kernelOf(host).clock.now(),
-      gateway: {
-        startedAt: this.#startedAtMs,
-        liveCalls: this.liveCalls,
-        sockets: this.sockets.size,
-        keptPlaces: this.#places.size,
-        heldBytes: this.#held.bytes,
-        scopes: scopes.counts,
-        counters,
-        estimates: estimates(),
-        upstreams: upstreams.map(({ name, provider, wire }) => ({ name, provider, wire })),
-      },
-      scopes: host.status().map((status) => {
-        const policy = kernelOf(host).runners.get(status.scope)?.context.policy
-        return policy === undefined ? status : { ...status, policy: policyShown(status.scope, policy) }
-      }),
-    }
-  }
-}
-
-/** `node:http` shows the first of several; another server may take the last. */
-const hostsIn = ({ rawHeaders }: IncomingMessage): number =>
-  rawHeaders.filter((part, index) => index % 2 === 0 && part.toLowerCase() === 'host').length
-
-const sendJson = (response: ServerResponse, value: object): void => {
-  const body = JSON.stringify(value)
-  response.writeHead(200, {
-    'content-type': 'application/json',
-    'content-length': Buffer.byteLength(body),
-    'cache-control': 'no-store',
-  })
-  response.end(body)
 }

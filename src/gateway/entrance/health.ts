@@ -3,15 +3,13 @@ import type { LaneHost } from '../../host/host.ts'
 import { kernelOf } from '../../host/internal.ts'
 import type { JournalUsage } from '../../journal/journal.ts'
 
-/** The journal counts its entries for this, so a monitor that asks often gets the last count. */
-const askAgainMs = 10_000
 /** A write-ahead log of this size is worth a word while a reader pins it. The journal moves it at a few MiB. */
 const largeWalBytes = 32 * 1024 * 1024
 
 export interface HealthAnswer {
   readonly status: 'ok' | 'closing'
   /** Left out while the journal cannot be asked. `oldestAt`: epoch milliseconds. */
-  readonly journal?: Pick<JournalUsage, 'bytes' | 'walBytes' | 'entries' | 'oldestAt'>
+  readonly journal?: JournalUsage
   /** Sentences for the operator; nothing is refused because of them. */
   readonly warnings: ReadonlyArray<string>
 }
@@ -28,8 +26,6 @@ const warningsOf = ({ walPinned, walBytes }: JournalUsage): ReadonlyArray<string
 
 export class Health {
   readonly #host: LaneHost
-  #usage: JournalUsage | null = null
-  #askedAtMs = Number.NEGATIVE_INFINITY
 
   constructor(host: LaneHost) {
     this.#host = host
@@ -39,20 +35,15 @@ export class Health {
     const usage = await this.#journalUsage()
     const status = isClosing ? 'closing' : 'ok'
     if (usage === null) return { status, warnings: [] }
-    const { bytes, walBytes, entries, oldestAt } = usage
-    return { status, journal: { bytes, walBytes, entries, oldestAt }, warnings: warningsOf(usage) }
+    return { status, journal: usage, warnings: warningsOf(usage) }
   }
 
   async #journalUsage(): Promise<JournalUsage | null> {
-    const nowMs = performance.now()
-    if (nowMs - this.#askedAtMs < askAgainMs) return this.#usage
-    this.#askedAtMs = nowMs
     try {
-      this.#usage = await kernelOf(this.#host).journal.usage()
+      return await kernelOf(this.#host).journal.usage()
     } catch {
       // A journal that has failed or is closing: the status says so already.
-      this.#usage = null
+      return null
     }
-    return this.#usage
   }
 }

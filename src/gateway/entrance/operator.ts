@@ -1,4 +1,4 @@
-/** What an operator may do on a running gateway: the one who can read the installation's secret, and nobody else. */
+/** The operator's actions on a running gateway. The operator is any person that can read the installation's secret. */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { LaneHost } from '../../host/host.ts'
@@ -6,7 +6,7 @@ import type { LaneHost } from '../../host/host.ts'
 /** Field that carries the operator's token. */
 export const operatorHeader = 'x-rightofway-operator'
 
-/** Derived from the installation's secret, so that whoever may read that file is the operator. */
+/** Derived from the installation's secret, so that the right to read that file makes an operator. */
 export const operatorToken = (secret: string): string =>
   createHmac('sha256', secret).update('rightofway operator').digest('hex')
 

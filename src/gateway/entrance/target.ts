@@ -1,5 +1,7 @@
 /** The target of a request (RFC 9112 section 3.2): read without a parser that could throw, and changed in no byte. */
 
+import type { IncomingMessage } from 'node:http'
+
 export interface Target {
   /** Begins with `/`; as the client wrote it. */
   readonly path: string
@@ -57,3 +59,7 @@ export const climbs = (path: string): boolean => {
   // Still changing after so many rounds: nobody writes a path like that by accident.
   return true
 }
+
+/** `node:http` shows the first of several; another server may take the last. The number of Host fields. */
+export const hostsIn = ({ rawHeaders }: IncomingMessage): number =>
+  rawHeaders.filter((part, index) => index % 2 === 0 && part.toLowerCase() === 'host').length

@@ -1,5 +1,5 @@
 /**
- * Tokens of the gateway's own: who may use it, as which principal, in which classes and lanes. Beside
+ * Tokens of the gateway's own: each names a client's principal, classes and lanes. Beside
  * the journal stand their digests alone; a token is shown once, when it is made.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'

@@ -1,6 +1,6 @@
 /**
- * Who may ask, by what every request says of itself: the name under which it reached us, and the page
- * that it comes from. One check for every face: the gateway, `/lanes`, `/healthz`, the inspector.
+ * Which requests may come in, by the name under which they reached the gateway, and by the page
+ * that they come from. One check for every face: the gateway, `/lanes`, `/healthz`, the inspector.
  */
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'

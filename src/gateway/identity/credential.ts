@@ -1,4 +1,4 @@
-/** Who pays: a keyed fingerprint of the client's key. The key itself is passed through and never kept. */
+/** The account that pays, as a keyed fingerprint of the client's key. The key itself is passed through and never kept. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import type { IncomingHttpHeaders } from 'node:http'

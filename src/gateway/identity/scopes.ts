@@ -3,7 +3,7 @@
  * clients' to make up, and a scope is remembered: so one stays only when the provider has accepted its
  * key, and the least recently used gives way when there are too many.
  */
-import { InvalidInput, type Policy, type ScopeContext } from '../../../machines/index.ts'
+import { InvalidInput, type PolicyInput, type ScopeContext } from '../../../machines/index.ts'
 import { longestStatedWait } from '../../../machines/limits/belief/belief.ts'
 import type { LaneHost } from '../../host/host.ts'
 import { kernelOf } from '../../host/internal.ts'
@@ -26,7 +26,7 @@ export interface ScopeFinder {
    * Gives every scope its policy by the rule from now on: those in memory at once, those at rest when they are
    * next used.
    */
-  usePolicies(policyOf: (scope: string) => Policy | undefined): void
+  usePolicies(policyOf: (scope: string) => PolicyInput | undefined): void
   /** Hears of every scope that is forgotten: what others keep by its name can go too. */
   whenForgotten(heard: (scope: string) => void): void
   readonly counts: ScopeCounts
@@ -43,7 +43,7 @@ export interface ScopeCounts {
 
 export interface ScopeFinderOptions {
   /** The policy that the configuration has for a scope; undefined leaves the scope the policy that it has. */
-  readonly policyOf: (scope: string) => Policy | undefined
+  readonly policyOf: (scope: string) => PolicyInput | undefined
   /** At most so many are remembered. */
   readonly scopesLimit: number
 }
@@ -76,7 +76,7 @@ class RememberedScopes implements ScopeFinder {
   readonly #options: ScopeFinderOptions
   /** Whether the provider has accepted the key, by scope; the least recently used comes first. */
   readonly #scopes = new Map<string, boolean>()
-  #policyOf: (scope: string) => Policy | undefined
+  #policyOf: (scope: string) => PolicyInput | undefined
   /** Scopes whose policy is by the present rule. */
   readonly #ruled = new Set<string>()
   #dropped = 0
@@ -119,7 +119,7 @@ class RememberedScopes implements ScopeFinder {
     this.#forget(scope)
   }
 
-  usePolicies(policyOf: (scope: string) => Policy | undefined): void {
+  usePolicies(policyOf: (scope: string) => PolicyInput | undefined): void {
     this.#policyOf = policyOf
     this.#ruled.clear()
     // Their waiting calls go by the new policy before any other call comes.

@@ -27,7 +27,7 @@ const proxyFields = [
   'x-real-ip',
 ]
 
-/** Says that the call is still wanted and no answer is here yet (102): whoever only carries bytes keeps the connection. */
+/** Says that the call is still wanted and no answer is here yet (102), so that proxies which only carry bytes keep the connection. */
 export const sendProcessing = (request: IncomingMessage, response: ServerResponse): void => {
   const isProxied = proxyFields.some((field) => request.headers[field] !== undefined)
   if (!isProxied && mayHear(request, response)) response.writeProcessing()

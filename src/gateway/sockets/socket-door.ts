@@ -1,5 +1,5 @@
 /** Where a client asks to leave HTTP for a WebSocket: looked at as any request, and joined with the provider's. */
-import { type IncomingMessage, STATUS_CODES } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocket, WebSocketServer } from 'ws'
 import type { CallPorts } from '../calls/call-ports.ts'
@@ -16,10 +16,11 @@ import { answerFields, requestFields } from '../passage/forward-headers.ts'
 import type { Transport } from '../passage/transport.ts'
 import { codeOf, unreachable } from '../problem/call-problems.ts'
 import { closing, tooManyScopes } from '../problem/gateway-problems.ts'
-import { badRequest, documentOf, type Problem } from '../problem/problem.ts'
+import { badRequest, type Problem } from '../problem/problem.ts'
 import { badTarget, notFound, notOverWebSocket, signedForHost } from '../problem/request-problems.ts'
 import { CarriedSocket } from './carried-socket.ts'
 import { carriesCalls } from './events.ts'
+import { passOn, refuse } from './raw-answer.ts'
 
 export interface SocketDoorPorts extends AskingPorts {
   readonly router: Router
@@ -29,6 +30,8 @@ export interface SocketDoorPorts extends AskingPorts {
   /** Of the transport, which may have to go through a proxy. */
   readonly transport: Transport
   readonly held: HeldBytes
+  /** Hears of every connection that is refused. */
+  readonly refused: (problem: Problem) => void
   readonly bodyLimitBytes: number
   readonly scopesLimit: number
 }
@@ -94,6 +97,7 @@ export class SocketDoor {
     const found = this.#routeOf(request)
     if ('status' in found) {
       this.#ports.calls.counters.invalid += 1
+      this.#ports.refused(found)
       return refuse(socket, found)
     }
     this.#connect(request, socket, head, found)
@@ -286,27 +290,4 @@ const fieldLines = (rawHeaders: ReadonlyArray<string>): ReadonlyArray<string> =>
   for (let index = 0; index + 1 < fields.length; index += 2)
     if (!ofHandshake.test(fields[index] as string)) lines.push(`${fields[index]}: ${fields[index + 1]}`)
   return lines
-}
-
-/** A problem on a connection that is no `node:http` answer; then the connection ends. */
-const refuse = (socket: Duplex, problem: Problem): void => {
-  const { status, retryAfterS } = problem
-  const fields = ['content-type', 'application/problem+json']
-  if (retryAfterS !== null) fields.push('retry-after', String(retryAfterS))
-  if (status === 426) fields.push('upgrade', 'HTTP/1.1')
-  write(socket, status, fields, Buffer.from(documentOf(problem)))
-}
-
-const passOn = (socket: Duplex, status: number, rawHeaders: ReadonlyArray<string>, body: Buffer): void => {
-  const fields = answerFields(rawHeaders, {})
-  const kept = fields.filter((_, index) => !/^content-length$/i.test(fields[index - (index % 2)] as string))
-  write(socket, status, kept, body)
-}
-
-const write = (socket: Duplex, status: number, fields: ReadonlyArray<string>, body: Buffer): void => {
-  let text = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Unknown'}\r\n`
-  for (let index = 0; index + 1 < fields.length; index += 2)
-    text += `${fields[index]}: ${fields[index + 1]}\r\n`
-  text += `content-length: ${body.length}\r\nconnection: close\r\n\r\n`
-  socket.end(Buffer.concat([Buffer.from(text, 'latin1'), body]))
 }

@@ -1,5 +1,5 @@
 /** The policies that can be compared, by name. */
-import { adaptivePolicy, type PolicyInput } from '../../../machines/index.ts'
+import { adaptivePolicy, contractPolicy, type PolicyInput } from '../../../machines/index.ts'
 import { type LaneObserver, laneScheduler, retryingClients, sdkRetries } from '../schedulers.ts'
 import type { Contender } from './ground.ts'
 import { oracle } from './oracle/oracle.ts'
@@ -31,7 +31,7 @@ export const rightofway =
 const naiveRetry: Contender = ({ world, random }) => retryingClients(world, sdkRetries, random)
 
 export const contenders = {
-  rightofway: rightofway({}),
+  rightofway: rightofway(contractPolicy),
   'rightofway-adaptive': rightofway(adaptivePolicy),
   'naive-retry': naiveRetry,
   'p-queue-priority': pQueuePriority,
@@ -47,7 +47,7 @@ export const contenders = {
 
 /** Our own policies, which can be observed. */
 export const watched: Readonly<Partial<Record<PolicyName, (observe: LaneObserver) => Contender>>> = {
-  rightofway: (observe) => rightofway({}, observe),
+  rightofway: (observe) => rightofway(contractPolicy, observe),
   'rightofway-adaptive': (observe) => rightofway(adaptivePolicy, observe),
 }
 

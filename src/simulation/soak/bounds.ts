@@ -5,7 +5,7 @@
 import { HashMap } from 'effect'
 import { reserveOf, type ScopeContext, worstCaseWaitMs } from '../../../machines/index.ts'
 import { endingOf } from '../../../machines/scheduling/lifecycle.ts'
-import type { Record } from '../../host/recovery.ts'
+import type { Record } from '../../host/read-record.ts'
 import { InvariantBroken } from '../witness.ts'
 
 /** Total delay by primaries, or by auxiliaries in their way, ms since the start. */

@@ -3,9 +3,10 @@
  * shadow of every scope is rebuilt from these entries alone.
  */
 import { createHash, type Hash } from 'node:crypto'
-import { defaultPolicy, type ScopeContext } from '../../../machines/index.ts'
+import { contractPolicy, type ScopeContext } from '../../../machines/index.ts'
 import { encodeScope } from '../../../machines/snapshot/codec.ts'
-import { Replayed, readRecord } from '../../host/recovery.ts'
+import { readRecord } from '../../host/read-record.ts'
+import { Replayed } from '../../host/recovery.ts'
 import type { ScopeRunner } from '../../host/scope-runner.ts'
 import type { StoredEntry } from '../../journal/journal.ts'
 import { InvariantBroken, Witness } from '../witness.ts'
@@ -17,7 +18,7 @@ export const secret = 'S3CR3T'
 
 class Shadow {
   readonly replayed: Replayed
-  readonly witness = new Witness(defaultPolicy)
+  readonly witness = new Witness(contractPolicy)
   readonly bounds: Bounds | null
 
   constructor(scope: string, calm: boolean) {

@@ -71,6 +71,24 @@ describe('a request that never left this machine', () => {
     expect((await post(setting.scripted, { 'idempotency-key': 'k' })).status).toBe(502)
   })
 
+  it('is what a TLS failure means: nothing of it was told to whoever answered', async () => {
+    let connections = 0
+    const server = createServer((socket) => {
+      connections += 1
+      socket.on('error', () => {})
+      socket.once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    onTestFinished(() => void server.close())
+    const upstream = await startUpstream()
+    const { port } = server.address() as { port: number }
+    const insecure = { ...upstream, url: `https://127.0.0.1:${port}` }
+    const setting = await startSetting({ upstream: insecure, policy: { pacingBaseMs: 1, pacingMaxMs: 2 } })
+    const answer = await post(setting.scripted)
+    expect([answer.status, answer.headers.get('x-rightofway-attempts'), connections]).toEqual([502, '3', 3])
+    expect(setting.gateway.counters.neverSent).toBe(3)
+  })
+
   it('is sent once the upstream can be reached', async () => {
     const upstream = await startUpstream()
     const transport = makeTransport()

@@ -317,6 +317,22 @@ describe('a call made inside a call', () => {
     expect(lanes.running).toEqual(['child'])
   })
 
+  it('that was promoted, went in its place and comes back, leaves its queue when it goes again', () => {
+    const lanes = story({ pacingBaseMs: 0, pacingMaxMs: 0 })
+    lanes.auxiliary('parent')
+    lanes.auxiliary('one', { parentId: 'parent' })
+    lanes.auxiliary('two', { parentId: 'parent' })
+    lanes.tell({ type: 'call.promoted', callId: 'two' })
+    expect(lanes.settle('one')).toEqual(['release two: nested'])
+    lanes.refuse('two')
+    lanes.settle('parent')
+    lanes.pass(1_000)
+    expect(lanes.running).toEqual(['two'])
+    lanes.settle('two')
+    expect(lanes.context.counts).toMatchObject({ auxiliaryWaiting: 0, auxiliaryInFlight: 0, places: 0 })
+    expect(lookup(lanes.context.principals, 'a')).toBeUndefined()
+  })
+
   it('that comes back to its queue stands there once', () => {
     const lanes = story({ pacingBaseMs: 1_000 })
     lanes.auxiliary('first')

@@ -3,7 +3,7 @@
  */
 import { HashMap } from 'effect'
 import { describe, expect, it } from 'vitest'
-import { defaultPolicy, type EvidenceKind, type Outcome } from '../../../machines/index.ts'
+import { contractPolicy, type EvidenceKind, type Outcome } from '../../../machines/index.ts'
 import { encodeScope } from '../../../machines/snapshot/codec.ts'
 import type { Counters } from '../../../machines/state/counts.ts'
 import { blankCall, refusalOf, Story } from '../story.ts'
@@ -128,7 +128,7 @@ describe('a refusal', () => {
     [
       'of a quota of the credential holds the scope as long as the policy says',
       ['quota-exhausted', { retryable: false, scope: 'credential' }],
-      defaultPolicy.quotaHoldMs,
+      contractPolicy.quotaHoldMs,
     ],
     [
       'of a quota that states when it ends holds the scope until then',

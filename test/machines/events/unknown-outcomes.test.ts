@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import {
   advance,
   contextFrom,
+  contractPolicy,
   type PolicyInput,
   parsePolicy,
   type ScopeContext,
@@ -33,7 +34,7 @@ const died = (policy: PolicyInput = {}): ScopeContext => {
     {
       type: 'policy.changed',
       at: startMs,
-      policy: parsePolicy({ capacity: 64, settledRetention: 16, ...policy }),
+      policy: parsePolicy({ capacity: 64, settledRetention: 16, ...policy }, contractPolicy),
     },
   ]
   for (let n = 0; n < 40; n += 1)

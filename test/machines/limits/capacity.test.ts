@@ -1,6 +1,6 @@
 /** Places: those kept for primaries, those halved after a primary, and changes of their number. */
 import { describe, expect, it } from 'vitest'
-import { type EvidenceKind, parsePolicy, poolPolicy } from '../../../machines/index.ts'
+import { contractPolicy, type EvidenceKind, parsePolicy, poolPolicy } from '../../../machines/index.ts'
 import { capacityOf, grown, type LearnedCapacity, shrunk } from '../../../machines/limits/capacity.ts'
 import { Story } from '../story.ts'
 
@@ -158,8 +158,8 @@ describe('a capacity that is learned', () => {
 })
 
 describe('what is learned of the capacity', () => {
-  const policy = parsePolicy({ capacity: 10, capacityFloor: 3, reserve: 0 })
-  const fixed = parsePolicy({ capacity: 10, capacityFloor: null, reserve: 0 })
+  const policy = parsePolicy({ capacity: 10, capacityFloor: 3, reserve: 0 }, contractPolicy)
+  const fixed = parsePolicy({ capacity: 10, capacityFloor: null, reserve: 0 }, contractPolicy)
   const five: LearnedCapacity = { places: 5, credit: 0, epochMs: 100 }
 
   it.each([

@@ -8,7 +8,7 @@ import { defaultCharges, parsePolicy, type Usage } from '../../../machines/index
 import { charge, type MeterName } from '../../../machines/limits/budget.ts'
 import { neededFor, takenAtAdmission, takenInTheEnd } from '../../../machines/limits/charges.ts'
 import type { Charges } from '../../../machines/model/charges.ts'
-import { restorePolicy } from '../../../machines/model/read-policy.ts'
+import { restorePolicy } from '../../../machines/model/policy-input.ts'
 import { type KnownCharges, knownCharges } from '../../../src/config/charges.ts'
 import { type Bucket, levelPartsAt } from '../../../src/emulator/rules/bucket.ts'
 import { makeRule, type RuleSpec } from '../../../src/emulator/rules/spec.ts'

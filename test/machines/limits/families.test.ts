@@ -1,6 +1,6 @@
 /** A primary of 181k under each rule family: cold and warm, with all that a refusal may state, beside an oracle that knows the rule. */
 import { describe, expect, it } from 'vitest'
-import { adaptivePolicy, defaultPolicy, type PolicyInput } from '../../../src/index.ts'
+import { adaptivePolicy, contractPolicy, type PolicyInput } from '../../../src/index.ts'
 import { contenders } from '../../../src/simulation/arena/contenders.ts'
 import { groundOf, minuteMs, runUnder, starts, waitUnder } from './ground.ts'
 
@@ -75,7 +75,7 @@ describe('a primary of 181k', () => {
 
 describe('under `quiet` alone', () => {
   /** Held for good, so that only quiet is left. */
-  const quiet: PolicyInput = { ...defaultPolicy, strategy: 'quiet', maxDeferralMs: 24 * 60 * minuteMs }
+  const quiet: PolicyInput = { ...contractPolicy, strategy: 'quiet', maxDeferralMs: 24 * 60 * minuteMs }
 
   it.each([
     ['use-growth', { primaryPendingTimeoutMs: 20 * minuteMs, maxAttempts: 1_000 }, 'expire pending-timeout'],

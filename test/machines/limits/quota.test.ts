@@ -1,10 +1,10 @@
 /** After a spend cap: the callers that met it hear so at once, the scope is held with a name, and one call asks whether it is over. */
 import { describe, expect, it } from 'vitest'
-import { defaultPolicy, type PolicyInput } from '../../../machines/index.ts'
+import { contractPolicy, type PolicyInput } from '../../../machines/index.ts'
 import { refusalOf, Story } from '../story.ts'
 
 const cap = refusalOf('quota-exhausted', { scope: 'credential', retryable: false })
-const { quotaHoldMs } = defaultPolicy
+const { quotaHoldMs } = contractPolicy
 
 /** One call has met the cap; three more and a primary have come since. */
 const capped = (policy: PolicyInput = {}): Story => {

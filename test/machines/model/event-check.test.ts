@@ -5,7 +5,7 @@ import {
   advance,
   checkEvent,
   contextFrom,
-  defaultPolicy,
+  contractPolicy,
   InvalidInput,
   type ScopeEvent,
 } from '../../../machines/index.ts'
@@ -34,7 +34,7 @@ const facts: ReadonlyArray<object> = [
   { type: 'wait.released', at },
   { type: 'turn.began', at, turnId: 't', betweenRounds: 'hold' },
   { type: 'turn.ended', at, turnId: 't' },
-  { type: 'policy.changed', at, policy: defaultPolicy },
+  { type: 'policy.changed', at, policy: contractPolicy },
   { type: 'foreground.changed', at, active: true },
   { type: 'clock.woke', at: 0 },
   { type: 'host.recovered', at },
@@ -45,7 +45,7 @@ it.each(facts.map((fact) => [JSON.stringify(fact).slice(0, 90), fact]))('%s is t
 })
 
 describe('an event is refused', () => {
-  const { limits: _, ...halfPolicy } = defaultPolicy
+  const { limits: _, ...halfPolicy } = contractPolicy
   it.each<[string, unknown, string]>([
     ['that is nothing', undefined, 'event.type'],
     ['that is a text', 'clock.woke', 'event.type'],
@@ -126,7 +126,7 @@ describe('an event is refused', () => {
     ['of no policy', { type: 'policy.changed', at }, 'event.policy'],
     [
       'of a policy out of its range',
-      { type: 'policy.changed', at, policy: { ...defaultPolicy, capacity: 0 } },
+      { type: 'policy.changed', at, policy: { ...contractPolicy, capacity: 0 } },
       'event.policy.capacity',
     ],
     ['of half a policy', { type: 'policy.changed', at, policy: halfPolicy }, 'event.policy.limits'],

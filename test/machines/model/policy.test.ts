@@ -5,14 +5,17 @@
 import { describe, expect, it } from 'vitest'
 import {
   adaptivePolicy,
+  contractPolicy,
   defaultPolicy,
   InvalidInput,
   type PolicyInput,
   parsePolicy,
+  policyDifferences,
+  policyPresets,
   poolPolicy,
   reserveOf,
 } from '../../../machines/index.ts'
-import { restorePolicy } from '../../../machines/model/read-policy.ts'
+import { restorePolicy } from '../../../machines/model/policy-input.ts'
 import { reserveFor } from '../../../machines/model/shares.ts'
 
 const month = 30 * 24 * 60 * 60_000
@@ -21,6 +24,7 @@ const safe = Number.MAX_SAFE_INTEGER
 
 /** Field, a bad value, the allowed values in the message. */
 const faults: ReadonlyArray<readonly [string, unknown, string]> = [
+  ['preset', 'Adaptive', 'one of contract, adaptive, pool'],
   ['capacity', 0, 'an integer in [1, 65536]'],
   ['capacity', 1.5, 'int'],
   ['capacityFloor', 0, 'an integer in [1, 65536]'],
@@ -119,10 +123,10 @@ describe('a policy', () => {
   )
 
   it('has a fault in this table for every one of its fields', () => {
-    const fields = Object.keys(defaultPolicy).filter((field) => field !== 'limits')
-    const limits = Object.keys(defaultPolicy.limits).map((field) => `limits.${field}`)
+    const fields = Object.keys(contractPolicy).filter((field) => field !== 'limits')
+    const limits = Object.keys(contractPolicy.limits).map((field) => `limits.${field}`)
     const tested = new Set(faults.map(([field]) => field))
-    const charges = Object.keys(defaultPolicy.charges).map((field) => `charges.${field}`)
+    const charges = Object.keys(contractPolicy.charges).map((field) => `charges.${field}`)
     const missing = [...fields, ...limits, ...charges].filter((field) => !tested.has(field))
     expect(missing).toEqual([])
   })
@@ -156,11 +160,11 @@ describe('a policy', () => {
   })
 
   it('fills in what is left out, field by field, also inside its limits', () => {
-    const policy = parsePolicy({ capacity: 4, limits: { requestsPerDay: 9 } })
+    const policy = parsePolicy({ capacity: 4, limits: { requestsPerDay: 9 } }, contractPolicy)
     expect(policy).toEqual({
-      ...defaultPolicy,
+      ...contractPolicy,
       capacity: 4,
-      limits: { ...defaultPolicy.limits, requestsPerDay: 9 },
+      limits: { ...contractPolicy.limits, requestsPerDay: 9 },
     })
   })
 
@@ -179,11 +183,22 @@ describe('a policy', () => {
   })
 
   it.each([
-    ['default', defaultPolicy],
+    ['contract', contractPolicy],
     ['adaptive', adaptivePolicy],
     ['pool', poolPolicy],
   ])('of ours (%s) passes its own check', (_, policy) => {
     expect(parsePolicy(policy)).toEqual(policy)
+  })
+
+  it.each(Object.values(policyPresets))('is its differences from its preset again ($preset)', (preset) => {
+    const policy = parsePolicy({ maxAttempts: 3, limits: { requestsPerMinute: 5 } }, preset)
+    expect(parsePolicy(policyDifferences(policy))).toEqual(policy)
+    expect(parsePolicy(policyDifferences(policy, poolPolicy), poolPolicy)).toEqual(policy)
+    expect(policyDifferences(preset)).toEqual(preset === defaultPolicy ? {} : { preset: preset.preset })
+  })
+
+  it.each([1, 3])('of capacity %i lowers the floor that its preset gives', (capacity) => {
+    expect(parsePolicy({ capacity })).toEqual({ ...defaultPolicy, capacity, capacityFloor: capacity })
   })
 
   it('is a plain value: parsed twice, it is the same', () => {
@@ -193,29 +208,31 @@ describe('a policy', () => {
 })
 
 describe('a policy out of a journal', () => {
-  const { quotas: _, ...older } = parsePolicy({ capacity: 4, weights: { a: 2 } })
+  const { quotas: _, ...older } = parsePolicy({ capacity: 4, weights: { a: 2 } }, contractPolicy)
 
   it('that was written before lower ranks aged goes on without', () => {
-    const { maxRankDeferralMs: __, ...before } = defaultPolicy
-    expect(restorePolicy(before, 'policy')).toEqual({ ...defaultPolicy, maxRankDeferralMs: null })
+    const { maxRankDeferralMs: __, ...before } = contractPolicy
+    expect(restorePolicy(before, 'policy')).toEqual({ ...contractPolicy, maxRankDeferralMs: null })
   })
 
   it('that was written before turns were favored goes on by arrival', () => {
-    const { favor: __, ...before } = defaultPolicy
-    expect(restorePolicy(before, 'policy')).toEqual({ ...defaultPolicy, favor: 'arrival' })
+    const { favor: __, ...before } = contractPolicy
+    expect(restorePolicy(before, 'policy')).toEqual({ ...contractPolicy, favor: 'arrival' })
   })
 
-  it.each(Object.keys(defaultPolicy).filter((field) => !['maxRankDeferralMs', 'favor'].includes(field)))(
+  it.each(Object.keys(contractPolicy).filter((field) => !['maxRankDeferralMs', 'favor'].includes(field)))(
     'that was written without %s is completed by what is default',
     (field) => {
-      const { [field as keyof typeof defaultPolicy]: __, ...lacking } = defaultPolicy
-      expect(restorePolicy(lacking, 'policy')).toEqual(defaultPolicy)
+      const { [field as keyof typeof contractPolicy]: __, ...lacking } = contractPolicy
+      expect(restorePolicy(lacking, 'policy')).toEqual(contractPolicy)
     },
   )
 
   it('keeps what it says, in an order of fields that is always the same', () => {
     const restored = restorePolicy(older, 'policy')
-    expect(JSON.stringify(restored)).toBe(JSON.stringify(parsePolicy({ capacity: 4, weights: { a: 2 } })))
+    expect(JSON.stringify(restored)).toBe(
+      JSON.stringify(parsePolicy({ capacity: 4, weights: { a: 2 } }, contractPolicy)),
+    )
   })
 
   it.each([
@@ -245,7 +262,7 @@ describe('a floor under a learned capacity', () => {
 
 describe('the reserve', () => {
   it('that is chosen leaves a place where fewer were learned', () => {
-    expect(reserveFor(parsePolicy({ capacity: 16, reserve: 9 }), 4)).toBe(3)
+    expect(reserveFor(parsePolicy({ capacity: 16, reserve: 9 }, contractPolicy), 4)).toBe(3)
   })
 
   it.each([
@@ -266,7 +283,7 @@ describe('the reserve', () => {
     [425, 144],
     [512, 174],
   ])('of capacity %i sizes itself to %i: round half to even', (capacity, reserve) => {
-    expect(reserveOf(parsePolicy({ capacity }))).toBe(reserve)
+    expect(reserveOf(parsePolicy({ capacity }, contractPolicy))).toBe(reserve)
   })
 
   it.each([
@@ -277,6 +294,6 @@ describe('the reserve', () => {
     ['rounded up from half to an even number', { capacity: 3, reserveFraction: 0.5 }, 2],
     ['rounded down from half to an even number', { capacity: 5, reserveFraction: 0.5 }, 2],
   ])('is %s', (_, input, reserve) => {
-    expect(reserveOf(parsePolicy(input))).toBe(reserve)
+    expect(reserveOf(parsePolicy(input, contractPolicy))).toBe(reserve)
   })
 })

@@ -6,7 +6,7 @@ import { HashMap } from 'effect'
 import { describe, expect, it } from 'vitest'
 import {
   advance,
-  defaultPolicy,
+  contractPolicy,
   InvariantBroken,
   type ScopeContext,
   type ScopeEvent,
@@ -149,7 +149,7 @@ describe('after an event', () => {
 describe('at a grant', () => {
   const { waiting } = busy()
   const callOf = (id: string) => [...HashMap.values(waiting)].find(({ call }) => call.id === id) as Waiting
-  const policy = { ...defaultPolicy, capacity: 4, reserve: 1 }
+  const policy = { ...contractPolicy, capacity: 4, reserve: 1 }
   const counted = (over: Partial<ScopeContext['counts']>, rest: Partial<ScopeContext> = {}): ScopeContext => {
     const context = busy()
     return {

@@ -5,12 +5,12 @@
 import { HashMap } from 'effect'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { defaultPolicy, parsePolicy, worstCaseWaitMs } from '../../../machines/index.ts'
+import { contractPolicy, parsePolicy, worstCaseWaitMs } from '../../../machines/index.ts'
 import { runs } from '../../properties/runs.ts'
 import { Story } from '../story.ts'
 
 const policy = {
-  ...defaultPolicy,
+  ...contractPolicy,
   capacity: 32,
   reserve: 0,
   quantumTokens: 100,

@@ -2,7 +2,7 @@
 import { HashMap } from 'effect'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type PolicyInput, type PriorityClass, parsePolicy } from '../../../machines/index.ts'
+import { contractPolicy, type PolicyInput, type PriorityClass, parsePolicy } from '../../../machines/index.ts'
 import {
   enqueueAuxiliary,
   enterFlight,
@@ -28,7 +28,10 @@ const at = 1_000
 
 /** A scope with a backlog: `a: [100, 50]` are two calls of a principal, `a0` and `a1`. */
 const backlog = (calls: Readonly<Record<string, ReadonlyArray<number>>>, policy: PolicyInput = {}): Draft => {
-  const draft = draftOf(emptyContext('test', parsePolicy({ quantumTokens: 100, ...policy })), at)
+  const draft = draftOf(
+    emptyContext('test', parsePolicy({ quantumTokens: 100, ...policy }, contractPolicy)),
+    at,
+  )
   for (const [principal, tokens] of Object.entries(calls))
     for (const [index, inputTokens] of tokens.entries())
       come(draft, principal, `${principal}${index}`, inputTokens)

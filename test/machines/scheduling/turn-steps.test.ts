@@ -2,7 +2,7 @@
 import { HashMap } from 'effect'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Policy, parsePolicy } from '../../../machines/index.ts'
+import { contractPolicy, type Policy } from '../../../machines/index.ts'
 import { enqueueAuxiliary, enterFlight, served } from '../../../machines/scheduling/fairness.ts'
 import { nextAuxiliary } from '../../../machines/scheduling/turns.ts'
 import type { Waiting } from '../../../machines/state/calls.ts'
@@ -20,7 +20,7 @@ const countingPolicy = (over: Partial<Policy>) => {
       return Reflect.getOwnPropertyDescriptor(target, name)
     },
   })
-  return { policy: { ...parsePolicy(), ...over, weights }, looks: () => looks }
+  return { policy: { ...contractPolicy, ...over, weights }, looks: () => looks }
 }
 
 describe('whose turn it is', () => {

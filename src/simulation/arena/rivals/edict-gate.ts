@@ -4,7 +4,7 @@
  * Its clients are official SDKs with their default retries, inside the permit.
  */
 
-import { defaultPolicy, reserveOf } from '../../../../machines/index.ts'
+import { contractPolicy, reserveOf } from '../../../../machines/index.ts'
 import { sdkRetries } from '../../schedulers.ts'
 import type { SimulatedCall } from '../../world.ts'
 import { type Contender, capacityOf } from '../ground.ts'
@@ -30,7 +30,7 @@ export const canAdmit = (
 
 /** `round(capacity * 0.34)`, half to even, in [1, capacity - 1]; 0 for a single permit. */
 export const edictReserve = (capacity: number): number =>
-  reserveOf({ ...defaultPolicy, capacity, reserve: 'auto', reserveFraction: 0.34 })
+  reserveOf({ ...contractPolicy, capacity, reserve: 'auto', reserveFraction: 0.34 })
 
 export const edictGate: Contender = ({ world, scenario, random }) => {
   const capacity = capacityOf(scenario)

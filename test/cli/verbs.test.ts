@@ -1,11 +1,18 @@
-/** The flags that name a journal: mistyped ones create nothing, and a config file may name it for every verb. */
+/** The verbs as a user types them: journals and configs that are named wrongly, JSON everywhere, the log of `serve`. */
 import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { verbs } from '../../src/cli/verbs.ts'
 import { openHost } from '../../src/index.ts'
 import { folder, Program, run } from './program.ts'
 
-const verbs: ReadonlyArray<ReadonlyArray<string>> = [
+interface Documented {
+  readonly buildHelpDoc: (path: ReadonlyArray<string>) => {
+    readonly flags: ReadonlyArray<{ readonly name: string }>
+  }
+}
+
+const mistyped: ReadonlyArray<ReadonlyArray<string>> = [
   ['explain', 'c'],
   ['status'],
   ['release', 'a/b/c'],
@@ -19,19 +26,30 @@ const verbs: ReadonlyArray<ReadonlyArray<string>> = [
   ['token', 'revoke', 'x'],
 ]
 
-describe.each(verbs)('%s %s', (...verb) => {
+describe.each(mistyped)('%s %s', (...verb) => {
   const words = verb.filter((word) => word !== undefined) as ReadonlyArray<string>
 
-  it('with a mistyped journal says so in one line and creates nothing', async () => {
+  it('with a mistyped journal, in its config, says so in one line and creates nothing', async () => {
     const at = folder()
-    const { code, err } = await run([...words, '--journal', 'lnaes.db'], at)
-    expect([code, readdirSync(at)]).toEqual([1, []])
+    writeFileSync(join(at, 'c.json'), '{"journal":"lnaes.db"}')
+    const { code, err } = await run([...words, '--config', 'c.json'], at)
+    expect([code, readdirSync(at)]).toEqual([1, ['c.json']])
     expect(err).toMatch(/^rightofway: [^\n]+\n$/)
-    writeFileSync(join(at, 'c.json'), '{"journal":"named-in-config.db"}')
-    const configured = await run([...words, '--config', 'c.json'], at)
-    expect([configured.code, readdirSync(at)]).toEqual([1, ['c.json']])
-    if (words[0] !== 'token') expect(configured.err).toContain('named-in-config.db')
+    if (words[0] !== 'token') expect(err).toContain('lnaes.db')
   })
+})
+
+it('a mistyped --journal creates nothing either, also where a config names another', async () => {
+  const at = folder()
+  writeFileSync(join(at, 'c.json'), '{"journal":"lanes.db"}')
+  for (const verb of [
+    ['explain', 'c'],
+    ['release', 'a/b/c'],
+  ]) {
+    const { code, err } = await run([...verb, '--config', 'c.json', '--journal', 'lnaes.db'], at)
+    expect([code, readdirSync(at)]).toEqual([1, ['c.json']])
+    expect(err).toContain('lnaes.db')
+  }
 })
 
 describe('release', () => {
@@ -155,7 +173,7 @@ describe('config print', () => {
     expect(one.out).toMatch(/^capacity +8 {2}\(policies\["anthropic\/\*"\]\)$/m)
     expect(one.out).toMatch(/^hold +"untilAccepted" {2}\(preset adaptive\)$/m)
     const json = await run(['config', 'print', '--config', 'c.json', '--scope', 'x', '--json'], at)
-    expect(JSON.parse(json.out)).toMatchObject({ scope: 'x', preset: 'default', pattern: null, values: {} })
+    expect(JSON.parse(json.out)).toMatchObject({ scope: 'x', preset: 'adaptive', pattern: null, values: {} })
   })
 })
 
@@ -192,15 +210,20 @@ describe('status', () => {
 })
 
 describe('--json', () => {
-  it.each([
-    ...['serve', 'demo', 'simulate', 'status', 'explain', 'inspect', 'replay', 'release', 'classify'],
-    ...['check', 'repair', 'backup', 'scopes', 'compact', 'migrate', 'export', 'import'].map(
-      (verb) => `journal ${verb}`,
-    ),
-    ...['token add', 'token list', 'token revoke', 'config print', 'config check'],
-  ])('is taken by %s', async (verb) => {
-    const { code, out } = await run([...verb.split(' '), '--help'], folder())
-    expect([code, out]).toEqual([0, expect.stringContaining('--json')])
+  it('is taken by every verb', () => {
+    type Verb = (typeof verbs)[number]
+    const leaves = (verb: Verb, path: string): ReadonlyArray<readonly [string, ReadonlyArray<string>]> => {
+      const inner = verb.subcommands.flatMap(({ commands }) => commands) as unknown as ReadonlyArray<Verb>
+      const name = `${path} ${verb.name}`.trim()
+      if (inner.length > 0) return inner.flatMap((each) => leaves(each, name))
+      const { flags } = (verb as unknown as Documented).buildHelpDoc([name])
+      return [[name, flags.map((flag) => flag.name)]]
+    }
+    const found = verbs.flatMap((verb) => leaves(verb, ''))
+    expect(found.map(([name]) => name)).toEqual(
+      expect.arrayContaining(['serve', 'journal export', 'config print']),
+    )
+    expect(found.filter(([, flags]) => !flags.includes('json'))).toEqual([])
   })
 
   it.each([
