@@ -97,8 +97,16 @@ const skipBlanks = (body: Buffer, from: number): number => {
   return at
 }
 
+/** Strings up to this length are walked, bytes: a native search costs more than they do. */
+const shortString = 64
+
 /** Index behind the string that opens at `at`; -1 when it does not end. */
-export const stringEnd = (body: Buffer, at: number): number => {
+const stringEnd = (body: Buffer, at: number): number => {
+  for (let near = at + 1; near <= at + shortString; near += 1) {
+    const byte = body[near]
+    if (byte === quote) return near + 1
+    if (byte === backslash) near += 1
+  }
   let end = body.indexOf(quote, at + 1)
   while (end > 0) {
     let slashes = 0
