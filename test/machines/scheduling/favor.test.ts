@@ -367,3 +367,36 @@ it('of a policy that favors turns, the bound of a primary counts the time for wh
   expect(bound({}, true)).toBe(4_000 + 15 * 60_000)
   expect(bound({ favor: 'arrival' }, true)).toBe(4_000)
 })
+
+it('a primary that calls of a begun turn pass without end goes within the bound, and not much before', () => {
+  fc.assert(
+    fc.property(
+      fc.constantFrom('begun' as const, 'begunInPrincipal' as const),
+      fc.constantFrom(120_000, 300_000),
+      fc.nat({ max: 3 }),
+      fc.integer({ min: 500, max: 5_000 }),
+      (favor, primaryPendingTimeoutMs, callsAhead, serviceMs) => {
+        const policy = { ...plain, favor, primaryPendingTimeoutMs }
+        const boundMs = worstCaseWaitMs(parsePolicy(policy), {
+          ...{ lane: 'primary', priorityClass: 'interactive', callsAhead },
+          ...{ turns: true, placeEveryMs: serviceMs },
+        })
+        const story = new Story(policy)
+        const comes = (name: string) => come(story, [name], { priorityClass: 'interactive' })
+        comes('t0:x')
+        for (let ahead = 0; ahead < callsAhead; ahead += 1) comes(`tahead${ahead}`)
+        comes('tlast')
+        let waitedMs = 0
+        for (let round = 1; story.running[0] !== 'tlast'; round += 1) {
+          comes(`t${round}:x`)
+          story.pass(serviceMs)
+          waitedMs += serviceMs
+          story.settle(story.running[0]!)
+          expect(waitedMs).toBeLessThanOrEqual(boundMs + serviceMs)
+        }
+        expect(waitedMs).toBeGreaterThanOrEqual(primaryPendingTimeoutMs / 2)
+      },
+    ),
+    { numRuns: runs(40) },
+  )
+})
