@@ -4,7 +4,14 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts'
-import { fingerprint, type LaneHost, type LaneScope, openHost, type Permit } from '../../src/index.ts'
+import {
+  fingerprint,
+  type LaneHost,
+  type LaneScope,
+  openHost,
+  type Permit,
+  type PolicyInput,
+} from '../../src/index.ts'
 
 export interface Demo {
   readonly host: LaneHost
@@ -81,7 +88,9 @@ export const startDemo = async ({ journal = ':memory:', pace = 1 } = {}): Promis
   })
   const host = await openHost({ journal })
   const credential = fingerprint(planted[0])
-  const policy = {
+  const policy: PolicyInput = {
+    // Each state of the contract is worth a look.
+    preset: 'contract',
     capacity: 6,
     quietWindowMs: 1_500,
     lingerMs: 700,

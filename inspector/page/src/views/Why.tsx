@@ -70,12 +70,20 @@ const Facts = ({ bar, at }: { readonly bar: CallBar; readonly at: number }) => {
   )
 }
 
+/** The moment with which a line of the history begins, as `explain` writes it; null in the conclusion. */
+const momentOf = (line: string): string | null => /^\d{4}-\d\d-\d\d [\d:.]+ UTC /.exec(line)?.[0] ?? null
+
 const Line = ({ line }: { readonly line: string }) => {
-  const time = line.slice(0, 12)
+  const moment = momentOf(line)
+  if (moment === null)
+    return (
+      <li className="conclusion">
+        <bdi>{line}</bdi>
+      </li>
+    )
   return (
     <li>
-      <time>{time}</time>
-      <bdi>{line.slice(13)}</bdi>
+      <time>{moment.trimEnd()}</time> <bdi>{line.slice(moment.length)}</bdi>
     </li>
   )
 }
