@@ -23,7 +23,7 @@ const person = scope.run({ lane: 'primary', inputTokens: 1_000 }, () => answer('
 const memory = scope.run({ id: 'merge', lane: 'auxiliary', inputTokens: 1_000 }, () =>
   answer('the memories are merged', 10),
 )
-console.log((await host.explain('merge'))?.lines.at(-1))
+console.log((await host.explain('merge'))?.lines[0])
 await Promise.all([person, memory])
 
 const { counters } = scope.status
