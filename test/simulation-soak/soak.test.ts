@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import { Outbox } from '../../src/host/outbox.ts'
 import { Permit } from '../../src/host/permit.ts'
 import { ScopeRunner } from '../../src/host/scope-runner.ts'
+import { coverageText, sometimes, summed, unmet } from '../../src/simulation/soak/coverage.ts'
 import { secret } from '../../src/simulation/soak/ledger.ts'
 import { planOf } from '../../src/simulation/soak/plan.ts'
 import { replayCommand, soakSeed } from '../../src/simulation/soak/seed.ts'
@@ -26,6 +27,17 @@ const firstBroken = async (count: number, from = 1): Promise<string | null> => {
 describe('the host on a machine that fails', () => {
   it(`keeps I1 to I10 at every step of ${seeds} seeds`, { timeout: 200_000 }, async () => {
     expect(await firstBroken(seeds)).toBeNull()
+  })
+
+  it('counts what it meets, and names what a run never met', async () => {
+    const { coverage, entries } = await soakSeed(1)
+    const events = [...coverage].filter(([name]) => name.startsWith('event '))
+    expect(events.reduce((sum, [, count]) => sum + count, 0)).toBe(entries)
+    expect(unmet(new Map())).toEqual(sometimes)
+    expect(unmet(summed([coverage, new Map(sometimes.map((name) => [name, 1]))]))).toEqual([])
+    expect(coverageText(new Map([['state idle', 3]]))).toMatch(
+      /^ +3 {2}state idle\nnever met: state primaryPending, /,
+    )
   })
 
   it('does the same again for the same seed', async () => {
@@ -100,7 +112,7 @@ describe('simulate:soak', () => {
 
   it('counts what it went through, and refuses a count that cannot be', async () => {
     expect((await soak('--seeds', '2', '--from', '7')).stdout).toMatch(
-      /^2 seeds hold \(7 to 8\): \d+ entries, \d+ dispatches, \d+ restarts in [\d.]+ s\n$/,
+      /\n2 seeds hold \(7 to 8\): \d+ entries, \d+ dispatches, \d+ restarts in [\d.]+ s\n$/,
     )
     await expect(soak('--seeds', 'many')).rejects.toMatchObject({
       code: 2,

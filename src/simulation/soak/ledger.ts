@@ -11,6 +11,7 @@ import type { ScopeRunner } from '../../host/scope-runner.ts'
 import type { StoredEntry } from '../../journal/journal.ts'
 import { InvariantBroken, Witness } from '../witness.ts'
 import { Bounds } from './bounds.ts'
+import { CoverageCounter } from './coverage.ts'
 import { Judge } from './judge.ts'
 
 /** Part of every key, prompt, completion and error that the simulation makes up (I10). */
@@ -30,7 +31,8 @@ class Shadow {
     return this.replayed.context
   }
 
-  take(entry: StoredEntry): void {
+  /** `coverage` counts the entry, the first time that it is taken. */
+  take(entry: StoredEntry, coverage: CoverageCounter | null = null): void {
     const record = readRecord('simulated', entry)
     const before = this.context
     const decided = this.replayed.feed(record, entry.position)
@@ -39,11 +41,13 @@ class Shadow {
       throw new InvariantBroken('I7', `entry ${entry.position} decided ${recorded}, its replay ${replayed}`)
     }
     this.witness.observe(record.event, record.decisions, this.context)
+    coverage?.entry(record, before, this.context)
     this.bounds?.observe(record, before, this.context)
   }
 }
 
 export class Ledger {
+  readonly coverage = new CoverageCounter()
   readonly #judge = new Judge()
   readonly #calm: ReadonlySet<string>
   readonly #trace: Hash = createHash('sha256')
@@ -123,7 +127,7 @@ export class Ledger {
     this.trace(`${entry.position} ${entry.scope} ${entry.record}`)
     this.written += 1
     this.#entries.push(entry)
-    this.#shadow(entry.scope).take(entry)
+    this.#shadow(entry.scope).take(entry, this.coverage)
   }
 
   /** Entries through this position are on the disk. */

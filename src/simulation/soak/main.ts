@@ -1,8 +1,9 @@
 /**
  * `npm run simulate:soak -- --seeds 10000` simulates that many seeds and stops at the first that breaks an
- * invariant. `--seed 42` replays one and prints its hash; `--from 5000` begins there.
+ * invariant; at the end it prints what was met, and how often. `--seed 42` replays one and prints its hash; `--from 5000` begins there.
  */
 import { parseArgs } from 'node:util'
+import { type Coverage, coverageText, summed } from './coverage.ts'
 import { replayCommand, soakSeed } from './seed.ts'
 
 const usage = 'simulate:soak [--seeds <count>] [--from <first seed>] | --seed <seed>'
@@ -30,9 +31,11 @@ const rangeOf = (args: ReadonlyArray<string>): Range => {
 const soakAll = async ({ from, seeds }: Range): Promise<boolean> => {
   const begunMs = performance.now()
   const sums = { entries: 0, restarts: 0, dispatches: 0 }
+  const coverages: Coverage[] = []
   for (let seed = from; seed < from + seeds; seed += 1) {
     try {
-      const { hash, entries, restarts, dispatches } = await soakSeed(seed)
+      const { hash, entries, restarts, dispatches, coverage } = await soakSeed(seed)
+      coverages.push(coverage)
       sums.entries += entries
       sums.restarts += restarts
       sums.dispatches += dispatches
@@ -45,6 +48,7 @@ const soakAll = async ({ from, seeds }: Range): Promise<boolean> => {
     }
   }
   if (seeds === 1) return true
+  console.log(coverageText(summed(coverages)))
   const seconds = ((performance.now() - begunMs) / 1_000).toFixed(1)
   const { entries, restarts, dispatches } = sums
   console.log(

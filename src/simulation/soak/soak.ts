@@ -12,6 +12,7 @@ import { scopeName } from '../../host/scope-name.ts'
 import type { ScopeRunner } from '../../host/scope-runner.ts'
 import { InvariantBroken } from '../witness.ts'
 import { Client } from './client.ts'
+import type { Coverage } from './coverage.ts'
 import { type Draw, drawFrom } from './draw.ts'
 import { Ledger } from './ledger.ts'
 import { Life, Machine, startMs } from './machine.ts'
@@ -25,6 +26,7 @@ export interface SoakResult {
   readonly entries: number
   readonly restarts: number
   readonly dispatches: number
+  readonly coverage: Coverage
   /** Records by scope, for comparing a run with another. */
   readonly records: ReadonlyMap<string, ReadonlyArray<string>>
 }
@@ -95,6 +97,7 @@ export class Soak {
       entries: this.#ledger.written,
       restarts: this.#restarts,
       dispatches: dispatches.reduce((sum, { accepted, refused }) => sum + accepted + refused, 0),
+      coverage: this.#ledger.coverage.met,
       records: new Map(this.#parts.map(({ name }) => [name, this.#ledger.recordsOf(name)])),
     }
   }
@@ -161,6 +164,7 @@ export class Soak {
 
   #befall(fault: FaultPlan): void {
     const life = this.#life
+    this.#ledger.coverage.note(`fault ${fault.kind}`)
     if (fault.kind === 'jump') return this.#machine.jump(fault.byMs)
     if (fault.kind === 'slow-sync') return this.#machine.slowDown(fault.forMs)
     if (!life.alive) return
