@@ -169,7 +169,9 @@ export class OrderJudge {
   /** Tokens or requests are missing, and at the time that is told they are there: a millisecond of rounding apart. */
   #budgetHolds({ call }: Waiting, untilMs: number | null, { at }: ScopeContext): boolean {
     const fitsMs = this.#budget.fitsAtMs(call, at)
-    if (untilMs === null || fitsMs <= at) return false
+    if (untilMs === null) return false
+    // Where the model has just enough, the scope may still round up to the next millisecond.
+    if (fitsMs <= at) return untilMs - at <= 1
     // A primary may have to wait for more than its budget.
     return call.lane === 'primary' ? untilMs >= fitsMs - 1 : Math.abs(untilMs - fitsMs) <= 1
   }
