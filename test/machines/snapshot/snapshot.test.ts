@@ -266,11 +266,16 @@ const derived = (context: ScopeContext) => {
       .filter(([, list]) => list!.length > 0)
       .sort(),
     principals: HashMap.toEntries(context.principals)
-      .map(([name, { queue, ...rest }]) => [
+      .map(([name, { queue, begun, ...rest }]) => [
         name,
         {
           ...rest,
           queue: toArray(queue).filter((place) => stands(place) && !lookup(waiting, place.id)?.urgent),
+          // As in the queue, places of calls that have gone since may stand here still.
+          begun: toArray(begun).filter((place) => {
+            const one = stands(place) ? lookup(waiting, place.id) : undefined
+            return one !== undefined && !one.urgent && one.ofBegunTurn === true
+          }),
         },
       ])
       .sort(([one], [other]) => (String(one) < String(other) ? -1 : 1)),
