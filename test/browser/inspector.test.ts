@@ -319,6 +319,26 @@ describe('decisions', () => {
     })
   })
 
+  it('keep every letter and every choice, however fast they follow each other', async () => {
+    await onPage('view=decisions', async (page) => {
+      await page.locator('.log-body .log-row').nth(5).waitFor()
+      // All in one task: no frame is drawn between.
+      const fields = await page.evaluate(`(() => {
+        const text = document.querySelector('#filter-text')
+        text.focus()
+        for (const letter of 'turn-1') document.execCommand('insertText', false, letter)
+        for (const [name, value] of [['lane', 'primary'], ['verdict', 'admit']]) {
+          const field = document.querySelector('#filter-' + name)
+          field.value = value
+          field.dispatchEvent(new Event('change', { bubbles: true }))
+        }
+        return ['text', 'lane', 'verdict'].map((name) => document.querySelector('#filter-' + name).value)
+      })()`)
+      expect(fields).toEqual(['turn-1', 'primary', 'admit'])
+      expect(new URL(page.url()).hash).toMatch(/lane=primary&verdict=admit&text=turn-1/)
+    })
+  })
+
   it('lead to why: the words of explain', async () => {
     await onPage('view=decisions', async (page) => {
       const link = page.locator('.log-body .call-link').first()

@@ -1,6 +1,6 @@
 /**
  * The page's data, in one place outside React. The feed and the history write it, and views read it once per
- * drawn frame. The page's place is its link and is stored nowhere else.
+ * drawn frame, and at once where the reader moves. The page's place is its link and is stored nowhere else.
  */
 
 import { type ScopeStatus, statusAt } from '../../../../src/host/status.ts'
@@ -175,7 +175,8 @@ export class Inspection {
     this.place = place
     if (isOther) this.#choose()
     this.#lookBack()
-    this.#changed()
+    // A field shows what React drew last: drawn at the next frame, it would lose what is typed before.
+    this.#draw()
   }
 
   #take(frame: Frame): void {
@@ -347,14 +348,18 @@ export class Inspection {
     this.#isScheduled = true
     requestAnimationFrame(() => {
       this.#isScheduled = false
-      const { track } = this
-      if (track !== null) {
-        const until = performance.now() + sliceMs
-        if (!track.replay(() => performance.now() < until)) this.#changed()
-      }
-      this.#version += 1
-      for (const listener of this.#listeners) listener()
+      this.#draw()
     })
+  }
+
+  #draw(): void {
+    const { track } = this
+    if (track !== null) {
+      const until = performance.now() + sliceMs
+      if (!track.replay(() => performance.now() < until)) this.#changed()
+    }
+    this.#version += 1
+    for (const listener of this.#listeners) listener()
   }
 }
 
