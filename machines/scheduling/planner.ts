@@ -49,18 +49,22 @@ export const trustOf = (held: Belief, lane: 'primary' | 'auxiliary'): number => 
   return trusts[of][held.credit >= 1 ? 'spare' : 'sparing']
 }
 
+/** Since when the call has waited for its next try, epoch milliseconds. */
+const triedOrSubmittedAt = ({ attempts, triedAtMs, submittedAt }: Waiting): number =>
+  attempts === 0 ? submittedAt : triedAtMs
+
 /**
  * When the call is tried whatever is believed, epoch milliseconds: soon where waiting is believed not to
  * help, or where nothing was accepted for as long; else the forecast has `longestSilenceMs`.
  */
 const probedAt = (context: ScopeContext, waiting: Waiting, fitsMs: number | null): number => {
-  const { attempts, triedAtMs, submittedAt } = waiting
+  const { attempts } = waiting
   const firstMs = Math.max(1_000, Math.min(context.policy.quietWindowMs, longestSilenceMs))
   // A primary is quiet for two windows at most between two tries; background can wait longer each time.
   const mostDoublings = waiting.call.lane === 'primary' ? 1 : 10
   const doublings = Math.min(Math.max(0, attempts - 1), mostDoublings)
   const pauseMs = Math.min(longestSilenceMs, firstMs * 2 ** doublings)
-  const sinceMs = attempts === 0 ? submittedAt : triedAtMs
+  const sinceMs = triedOrSubmittedAt(waiting)
   if (fitsMs === null) return sinceMs + pauseMs
   return Math.min(sinceMs + longestSilenceMs, Math.max(sinceMs, context.belief.acceptedAtMs) + pauseMs)
 }
@@ -131,8 +135,12 @@ const judged = (context: ScopeContext, waiting: Waiting, reserve: number, ambiti
     const sure = belief.roomAt(held, at, 0) >= inputTokens
     return { tryAtMs: Math.max(at, sure ? backedOffMs : riskMs), probe: false }
   }
-  // Only room that is kept for a primary is missing: that is no doubt, and tells nothing.
-  if (isKept) return { tryAtMs: fitsMs as number, probe: false }
+  // Only room that is kept for a primary is missing: that is no doubt, and a try tells nothing. Where the
+  // room comes back slower than the longest silence, the call goes without it.
+  if (isKept) {
+    const longestMs = triedOrSubmittedAt(waiting) + longestSilenceMs
+    return { tryAtMs: Math.max(at, Math.min(fitsMs as number, longestMs)), probe: false }
+  }
   // After a refusal that says nothing only time can tell, each time longer, while refusals are to spare.
   const saysNothing = held.credit >= 1 && held.refusal?.kind === 'unknown-rate-limit'
   if (saysNothing && waiting.attempts > 0) return { tryAtMs: Math.max(statedMs, riskMs), probe: true }

@@ -204,32 +204,45 @@ const live = (moves: ReadonlyArray<Move>, policy: PolicyInput): Story => {
   return story
 }
 
+/** Holds a story, in which nothing more happens, to its word: every waiting call is tried, one after the other. */
+const everyCallIsTried = (story: Story): void => {
+  for (const id of story.running) story.settle(id)
+  // A wait that the provider stated counts even where the belief says that the call fits.
+  const statedMs = 90_000
+  const calls = story.waiting.length
+  for (let turn = 0; turn <= calls && story.waiting.length > 0; turn += 1) {
+    const before = story.at
+    while (story.running.length === 0 && story.at - before <= longestSilenceMs + statedMs) {
+      expect(story.wakesInMs).not.toBeNull()
+      story.pass(Math.max(1, story.wakesInMs as number))
+    }
+    expect(story.running.length).toBeGreaterThan(0)
+    for (const id of story.running) story.settle(id)
+  }
+  expect(story.waiting).toEqual([])
+}
+
 describe('no belief falls silent for ever', () => {
   it('whatever the history, every waiting call is tried within a stated time while nothing else happens', () => {
     fc.assert(
       fc.property(
         fc.array(anyMove, { maxLength: 50 }),
         fc.constantFrom('quiet', 'holdSteady', 'stepUp', 'backfill', 'adaptive' as const),
-        (moves, strategy) => {
-          const story = live(moves, { strategy: strategy as 'quiet' })
-          for (const id of story.running) story.settle(id)
-          // A wait that the provider stated counts even where the belief says that the call fits.
-          const statedMs = 90_000
-          const calls = story.waiting.length
-          for (let turn = 0; turn <= calls && story.waiting.length > 0; turn += 1) {
-            const before = story.at
-            while (story.running.length === 0 && story.at - before <= longestSilenceMs + statedMs) {
-              expect(story.wakesInMs).not.toBeNull()
-              story.pass(Math.max(1, story.wakesInMs as number))
-            }
-            expect(story.running.length).toBeGreaterThan(0)
-            for (const id of story.running) story.settle(id)
-          }
-          expect(story.waiting).toEqual([])
-        },
+        (moves, strategy) => everyCallIsTried(live(moves, { strategy: strategy as 'quiet' })),
       ),
       { numRuns: 250 },
     )
+  })
+
+  it('nor does room that is kept for a primary: where it comes back too slowly, background goes without it', () => {
+    const submit = (primary: boolean, count: number): Move => ({ do: 'submit', primary, tokens: count })
+    const moves: Move[] = [
+      { do: 'read', limit: 1, remaining: 17, resetMs: 0 },
+      submit(false, 0),
+      submit(true, 16),
+      submit(false, 0),
+    ]
+    everyCallIsTried(live(moves, { strategy: 'quiet' }))
   })
 
   it('and a belief is the same out of its snapshot, in at most 10 KB, every number finite', () => {
