@@ -20,6 +20,7 @@ export default defineConfig({
   resolve: { tsconfigPaths: true },
   test: {
     environment: 'node',
+    setupFiles: ['test/setup/seed.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
     projects: [

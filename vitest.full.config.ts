@@ -5,6 +5,7 @@ export default defineConfig({
   resolve: { tsconfigPaths: true },
   test: {
     environment: 'node',
+    setupFiles: ['test/setup/seed.ts'],
     include: ['test/**/*.long.test.ts'],
     maxWorkers: 1,
     testTimeout: 20 * 60_000,

@@ -10,6 +10,7 @@ import { type PriorityClass, priorityClasses } from '../../machines/index.ts'
 import { currentAmbient, insidePermit, noAmbient, parentIn, withAmbient } from '../../src/carrier/ambient.ts'
 import { currentPriority, withPriority } from '../../src/carrier/with-priority.ts'
 import { openPool } from '../fan-out/fixture.ts'
+import { runs } from '../properties/runs.ts'
 
 describe('withPriority', () => {
   it('is replaced as a whole by an inner one, and restored', () => {
@@ -203,7 +204,7 @@ describe('the class survives', () => {
         const seen = await Promise.all(all.map(({ priorityClass, way }) => withPriority(priorityClass, way)))
         expect(seen).toEqual(all.map(({ priorityClass }) => priorityClass))
       }),
-      { numRuns: 50 },
+      { numRuns: runs(50) },
     )
   })
 })

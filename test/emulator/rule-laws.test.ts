@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { allOf } from '../../src/emulator/rules/composite.ts'
 import type { LimitRule } from '../../src/emulator/rules/rule.ts'
 import { makeRule, type RuleSpec } from '../../src/emulator/rules/spec.ts'
+import { runs } from '../properties/runs.ts'
 
 const minuteMs = 60_000
 
@@ -239,7 +240,7 @@ describe.each(Object.entries(specs))('law of %s', (_name, spec: fc.Arbitrary<Rul
           expect(rule.check(before, call).accepted).toBe(oracle(accepted, call))
         })
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 

@@ -5,6 +5,7 @@ import { evidenceKinds, evidenceScopes } from '../../machines/model/evidence.ts'
 import { readEvidence } from '../../src/evidence/classify.ts'
 import { classify, classifyFile, type Evidence, type ProviderAnswer } from '../../src/evidence/index.ts'
 import { textCapChars, unwrap, visitCap } from '../../src/evidence/unwrap.ts'
+import { runs } from '../properties/runs.ts'
 
 const expectWellFormed = ({ kind, scope, retryable, retryAfterMs, facts }: Evidence): void => {
   expect(evidenceKinds).toContain(kind)
@@ -125,7 +126,7 @@ describe('any answer', () => {
       fc.property(answer, (each) => {
         expectWellFormed(readEvidence(each as ProviderAnswer))
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     )
   })
 
@@ -141,7 +142,7 @@ describe('any answer', () => {
           for (const each of classifyFile(body)) expectWellFormed(each)
         },
       ),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 
@@ -229,7 +230,7 @@ describe('the bound on work', () => {
         expectWellFormed(readEvidence(answerOf({ error: { message } })))
         expect(performance.now() - startedMs).toBeLessThan(1500)
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 })

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { currentPriority, withPriority } from '../../src/carrier/with-priority.ts'
 import { mapConcurrent } from '../../src/fan-out/map-concurrent.ts'
 import { InvalidInput, type LaneScope, type Permit } from '../../src/index.ts'
+import { runs } from '../properties/runs.ts'
 import { calls, openPool, turn, turns } from './fixture.ts'
 
 describe('mapConcurrent', () => {
@@ -156,7 +157,7 @@ describe('mapConcurrent, whatever the load', () => {
         )
         expect(calls(scope)).toBe(0)
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     )
   })
 

@@ -8,6 +8,7 @@ import { Kernel } from '../../src/host/kernel.ts'
 import { replayScopes } from '../../src/host/replay.ts'
 import { InvalidInput, LaneHost, ManualClock } from '../../src/index.ts'
 import { openMemoryJournal } from '../../src/journal/memory.ts'
+import { runs } from '../properties/runs.ts'
 import { settle } from './bench.ts'
 
 const circular: { self?: unknown } = {}
@@ -260,7 +261,7 @@ it('whatever events a scope can be brought to hold, its snapshot holds, and its 
       }
       await opensAgain(bench)
     }),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   )
 })
 

@@ -11,6 +11,7 @@ import { runnerOf } from '../../src/host/internal.ts'
 import { callOf } from '../../src/host/request.ts'
 import { effectScope } from '../../src/host/service.ts'
 import { lanedFetch, ManualClock, openHost, type Permit, type Settlement } from '../../src/index.ts'
+import { runs } from '../properties/runs.ts'
 import { accelerationError, settle } from './bench.ts'
 
 /** Counts the holders that keep the process alive. */
@@ -327,7 +328,7 @@ describe('in any history of asking, granting, preempting, refusing, leaving and 
         }
         await world.end()
       }),
-      { numRuns: Number(process.env['RIGHTOFWAY_PROPERTY_RUNS'] ?? 200), endOnFailure: true },
+      { numRuns: runs(200), endOnFailure: true },
     )
   }, 120_000)
 })

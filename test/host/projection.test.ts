@@ -16,6 +16,7 @@ import { scopeSentence } from '../../src/host/explain-words.ts'
 import { kernelOf } from '../../src/host/internal.ts'
 import { scopeFacts, scopeStatus } from '../../src/host/scope-facts.ts'
 import { type ScopeStatus, statusAt } from '../../src/host/status.ts'
+import { runs } from '../properties/runs.ts'
 import { anyMove, anyPolicy, Drive } from '../properties/scope-drive.ts'
 import { Bench } from './bench.ts'
 
@@ -72,7 +73,7 @@ describe('what is shown of a scope', () => {
           expect(status.wait).toEqual(wait !== null && wait.untilMs > nowMs ? wait : null)
         },
       ),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     )
   })
 })

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Call, Decision, ScopeEvent, Usage } from '../../machines/index.ts'
 import { recordText } from '../../src/host/record-text.ts'
+import { runs } from '../properties/runs.ts'
 import { anyMove, anyPolicy, Drive } from '../properties/scope-drive.ts'
 
 // Every field that the types have: one that is added does not compile here until it is tried below.
@@ -114,7 +115,7 @@ describe('a record as text', () => {
           expect(JSON.parse(recordText(event, decisions))).toEqual(JSON.parse(text))
         }
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     )
   })
 })

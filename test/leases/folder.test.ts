@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ManualClock } from '../../src/clock.ts'
 import { InvalidInput } from '../../src/index.ts'
+import { runs } from '../properties/runs.ts'
 import {
   bodyOf,
   madeFolder,
@@ -143,7 +144,7 @@ describe('a record', () => {
           expect(is(folder)).toBe(isHeld)
         },
       ),
-      { numRuns: 50 },
+      { numRuns: runs(50) },
     )
   })
 })

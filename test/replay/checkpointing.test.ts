@@ -8,6 +8,7 @@ import { Kernel } from '../../src/host/kernel.ts'
 import { ManualClock } from '../../src/index.ts'
 import type { Checkpoint } from '../../src/journal/journal.ts'
 import { openMemoryJournal } from '../../src/journal/memory.ts'
+import { runs } from '../properties/runs.ts'
 import { anyMove, anyPolicy, Drive } from '../properties/scope-drive.ts'
 
 const wait = { capacity: 1, auxiliaryPendingTimeoutMs: 30 * 86_400_000 }
@@ -52,7 +53,7 @@ describe('a snapshot in slices', () => {
         for (const move of moves) drive.move(move)
         expect(await snapshotText(drive.context)).toBe(JSON.stringify(encodeScope(drive.context)))
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 

@@ -12,6 +12,7 @@ import { restorePolicy } from '../../../machines/model/policy-input.ts'
 import { type KnownCharges, knownCharges } from '../../../src/config/charges.ts'
 import { type Bucket, levelPartsAt } from '../../../src/emulator/rules/bucket.ts'
 import { makeRule, type RuleSpec } from '../../../src/emulator/rules/spec.ts'
+import { runs } from '../../properties/runs.ts'
 import { blankCall, Story } from '../story.ts'
 
 const limit = 40_000
@@ -349,7 +350,7 @@ describe.each(Object.keys(judges) as KnownCharges[])('under the charges of %s', 
         ledger.finish()
         for (const judge of ledger.judges) expect(judge.level(0)).toBeLessThanOrEqual(limit)
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     )
   })
 })

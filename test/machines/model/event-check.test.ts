@@ -9,6 +9,7 @@ import {
   InvalidInput,
   type ScopeEvent,
 } from '../../../machines/index.ts'
+import { runs } from '../../properties/runs.ts'
 import { blankCall, refusalOf } from '../story.ts'
 
 const at = 1_000
@@ -155,7 +156,7 @@ describe('an event is refused', () => {
         fc.pre(!(['limits', 'unused'].includes(field) && Array.isArray(value)))
         expect(() => checkEvent({ ...fact, [field]: value } as never)).toThrow(InvalidInput)
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 })

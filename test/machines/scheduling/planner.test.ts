@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { adaptivePolicy, type EvidenceKind, type PolicyInput } from '../../../machines/index.ts'
 import { longestSilenceMs } from '../../../machines/scheduling/planner.ts'
 import { decodeScope, encodeScope } from '../../../machines/snapshot/codec.ts'
+import { runs } from '../../properties/runs.ts'
 import { refusalOf, Story } from '../story.ts'
 
 const free: PolicyInput = { ...adaptivePolicy, capacityFloor: null, lingerMs: 0 }
@@ -230,7 +231,7 @@ describe('no belief falls silent for ever', () => {
         fc.constantFrom('quiet', 'holdSteady', 'stepUp', 'backfill', 'adaptive' as const),
         (moves, strategy) => everyCallIsTried(live(moves, { strategy: strategy as 'quiet' })),
       ),
-      { numRuns: 250 },
+      { numRuns: runs(250) },
     )
   })
 
@@ -254,7 +255,7 @@ describe('no belief falls silent for ever', () => {
         expect(text.length).toBeLessThanOrEqual(10_000)
         expect(decodeScope(JSON.parse(JSON.stringify(encoded))).belief).toEqual(story.context.belief)
       }),
-      { numRuns: 120 },
+      { numRuns: runs(120) },
     )
   })
 })

@@ -20,6 +20,7 @@ import { ceilingIn, minuteOf } from '../../../../machines/limits/belief/clock-wi
 import { believedLimits } from '../../../../machines/limits/belief/projection.ts'
 import { ceilingAfter } from '../../../../machines/limits/belief/trailing-window.ts'
 import { makeRule, type RuleSpec } from '../../../../src/emulator/index.ts'
+import { runs } from '../../../properties/runs.ts'
 import { refusalOf } from '../../story.ts'
 
 const startMs = 1_700_000_040_000
@@ -87,7 +88,7 @@ describe('charges', () => {
         expect(sentInMinute(charges, atMs)).toBeLessThanOrEqual(since(atMs - 65_000))
         expect(sentBetween(charges, atMs - 140_000, atMs)).toBeGreaterThanOrEqual(since(atMs - 140_000))
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     )
   })
 
@@ -124,7 +125,7 @@ describe('a trailing minute', () => {
           expect(high * faded).toBeGreaterThan(truth(before))
         })
       }),
-      { numRuns: 80 },
+      { numRuns: runs(80) },
     )
   })
 })
@@ -152,7 +153,7 @@ describe('a clock minute', () => {
           expect(high).toBeGreaterThan(truth)
         })
       }),
-      { numRuns: 80 },
+      { numRuns: runs(80) },
     )
   })
 })
