@@ -1,7 +1,7 @@
 /** What an operator, a turn or a restart does to the context. */
 import { HashMap } from 'effect'
 import { addAll } from '../collections/heap.ts'
-import * as belief from '../limits/belief/belief.ts'
+import * as belief from '../limits/belief/learn.ts'
 import { declare } from '../limits/budget.ts'
 import { initialCapacity } from '../limits/capacity.ts'
 import { isReady, leaveBacklog, reviewQuotas } from '../scheduling/fairness.ts'

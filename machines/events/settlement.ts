@@ -1,6 +1,6 @@
 /** Events after a dispatch. Each changes the call, the budget and the belief about the provider. */
 import { HashMap } from 'effect'
-import * as belief from '../limits/belief/belief.ts'
+import * as belief from '../limits/belief/learn.ts'
 import { type Cost, charge, learn } from '../limits/budget.ts'
 import { capacityOf, grown, shrunk } from '../limits/capacity.ts'
 import { nothing, takenInTheEnd } from '../limits/charges.ts'

@@ -1,5 +1,5 @@
 /** Which auxiliary goes next, and whether a quantum of the lane goes before a primary. */
-import { roomAt } from '../limits/belief/belief.ts'
+import { roomAt } from '../limits/belief/forecast.ts'
 import type { Waiting } from '../state/calls.ts'
 import type { ScopeContext } from '../state/context.ts'
 import {

@@ -1,6 +1,8 @@
 /** A waiting call gets its permit: what that changes in the counts, the budget and the windows. */
 import { HashMap } from 'effect'
-import * as belief from '../limits/belief/belief.ts'
+import { type Belief, isSilent } from '../limits/belief/belief.ts'
+import { roomAt } from '../limits/belief/forecast.ts'
+import * as belief from '../limits/belief/learn.ts'
 import { charge } from '../limits/budget.ts'
 import { takenAtAdmission } from '../limits/charges.ts'
 import * as pacing from '../limits/pacing.ts'
@@ -60,8 +62,8 @@ export const grant = (
 }
 
 /** Charges the sent tokens to the belief, and notes the time of a send that might well be refused. */
-const believed = ({ belief: before, at }: Draft, tokens: number): belief.Belief => {
-  const risked = !belief.isSilent(before) && belief.roomAt(before, at, 0) < tokens
+const believed = ({ belief: before, at }: Draft, tokens: number): Belief => {
+  const risked = !isSilent(before) && roomAt(before, at, 0) < tokens
   const next = belief.sent(before, tokens, at, at)
   return risked ? { ...next, riskedAtMs: at } : next
 }

@@ -10,11 +10,13 @@
  * - A call that is not believed to fit is tried all the same (`probe`) after a time that grows with its
  *   refusals up to `longestSilenceMs`: no belief falls silent for ever.
  */
-import type { Belief } from '../limits/belief/belief.ts'
-import * as belief from '../limits/belief/belief.ts'
+import { type Belief, isSilent, type LayerName, layerNames, priorOf } from '../limits/belief/belief.ts'
 import { minuteMs, minuteStart } from '../limits/belief/charges.ts'
 import { expects, usedPerMinute } from '../limits/belief/demand.ts'
+import { forecast, hopefulForecast, mayRiskAt, roomAt } from '../limits/belief/forecast.ts'
 import { type Family, leaderOf, speaks } from '../limits/belief/layer.ts'
+import * as belief from '../limits/belief/learn.ts'
+import { isPromised, statedUntil } from '../limits/belief/stated-waits.ts'
 import type { Waiting } from '../state/calls.ts'
 import type { ScopeContext } from '../state/context.ts'
 
@@ -74,22 +76,20 @@ export const bindsByWindow = (held: Belief): boolean =>
   isWindow(held, 'acceleration') || isWindow(held, 'limit')
 
 const isFamily = (held: Belief, family: Family): boolean =>
-  belief.layerNames.every(
-    (name) => !speaks(held[name]) || leaderOf(held[name], belief.priorOf(held, name)) === family,
-  )
+  layerNames.every((name) => !speaks(held[name]) || leaderOf(held[name], priorOf(held, name)) === family)
 
 /** So late in a clock minute that the room kept in it goes to auxiliaries: the chance that a primary comes is small. */
 const isEnding = ({ at, demand: { everyMs } }: ScopeContext): boolean =>
   minuteStart(at) + minuteMs - at < Math.min(minuteMs, Math.max(leastEndMs, everyMs)) * endShare
 
-const isWindow = (held: Belief, name: belief.LayerName): boolean =>
-  speaks(held[name]) && leaderOf(held[name], belief.priorOf(held, name)) !== 'bucket'
+const isWindow = (held: Belief, name: LayerName): boolean =>
+  speaks(held[name]) && leaderOf(held[name], priorOf(held, name)) !== 'bucket'
 
 /** Input tokens that auxiliaries leave for the next primary. */
 export const tokenReserve = (context: ScopeContext, tokens: number): number => {
   const { policy, demand, at } = context
   if (policy.tokenReserve !== 'auto') return policy.tokenReserve
-  if (belief.isSilent(context.belief) || !expects(demand, at)) return 0
+  if (isSilent(context.belief) || !expects(demand, at)) return 0
   if (bindsByWindow(context.belief)) {
     // What a clock minute has kept is lost at its end: shortly before, auxiliaries have it.
     if (isFamily(context.belief, 'clock') && isEnding(context)) return 0
@@ -119,20 +119,20 @@ const judged = (context: ScopeContext, waiting: Waiting, reserve: number, ambiti
   const { lane } = waiting.call
   const inputTokens = sizeOf(waiting)
   const held = context.belief
-  if (belief.isSilent(held)) return { tryAtMs: at, probe: false }
-  const statedMs = belief.statedUntil(held, inputTokens, at)
+  if (isSilent(held)) return { tryAtMs: at, probe: false }
+  const statedMs = statedUntil(held, inputTokens, at)
   if (waiting.attempts > 0 && statedMs > at) return { tryAtMs: statedMs, probe: false }
-  if (waiting.attempts > 0 && belief.isPromised(held, inputTokens, at)) return { tryAtMs: at, probe: false }
+  if (waiting.attempts > 0 && isPromised(held, inputTokens, at)) return { tryAtMs: at, probe: false }
   const trust = Math.max(ambition, trustOf(held, lane))
-  let fitsMs = belief.forecast(held, inputTokens, at, trust)
+  let fitsMs = forecast(held, inputTokens, at, trust)
   // Room is kept by the best guess: where that is wrong, it is the room that suffers.
   const isKept = fitsMs !== null && fitsMs <= at && reserve > 0
   if (fitsMs !== null && reserve > 0)
-    fitsMs = Math.max(fitsMs, belief.forecast(held, inputTokens + reserve, at, Math.max(1, trust)) ?? fitsMs)
+    fitsMs = Math.max(fitsMs, forecast(held, inputTokens + reserve, at, Math.max(1, trust)) ?? fitsMs)
   const backedOffMs = backedOffAt(context, waiting)
-  const riskMs = Math.max(backedOffMs, belief.mayRiskAt(held, policy.pacingBaseMs, policy.pacingMaxMs))
+  const riskMs = Math.max(backedOffMs, mayRiskAt(held, policy.pacingBaseMs, policy.pacingMaxMs))
   if (fitsMs !== null && fitsMs <= at) {
-    const sure = belief.roomAt(held, at, 0) >= inputTokens
+    const sure = roomAt(held, at, 0) >= inputTokens
     return { tryAtMs: Math.max(at, sure ? backedOffMs : riskMs), probe: false }
   }
   // Only room that is kept for a primary is missing: that is no doubt, and a try tells nothing. Where the
@@ -150,7 +150,7 @@ const judged = (context: ScopeContext, waiting: Waiting, reserve: number, ambiti
   const spare = held.credit >= (lane === 'primary' ? 1 : 2)
   // Background finds out for all of its calls together, not for each.
   const lastMs = lane === 'auxiliary' && held.refusal !== null ? held.refusal.atMs + policy.quietWindowMs : 0
-  const hopedMs = spare ? belief.hopefulForecast(held, inputTokens, at) : null
+  const hopedMs = spare ? hopefulForecast(held, inputTokens, at) : null
   const probedMs = Math.max(statedMs, lastMs, probedAt(context, waiting, fitsMs))
   const probeMs = Math.max(riskMs, Math.min(probedMs, hopedMs ?? probedMs))
   return fitsMs === null || probeMs < fitsMs
@@ -175,11 +175,11 @@ export const buildingVerdict = (context: ScopeContext, waiting: Waiting): Verdic
 
 /** When silence lets a call in, epoch milliseconds; null when it does not. */
 export const forecastOf = (context: ScopeContext, waiting: Waiting): number | null =>
-  belief.forecast(context.belief, sizeOf(waiting), context.at, trustOf(context.belief, waiting.call.lane))
+  forecast(context.belief, sizeOf(waiting), context.at, trustOf(context.belief, waiting.call.lane))
 
 /** The same, when `tokens` are sent now. */
 export const forecastAfter = (context: ScopeContext, waiting: Waiting, tokens: number): number | null =>
-  belief.forecast(
+  forecast(
     belief.sent(context.belief, tokens, context.at, context.at),
     sizeOf(waiting),
     context.at,

@@ -1,7 +1,7 @@
 /** Primaries in their order, smaller ones past larger ones that do not fit, and auxiliaries beside them. */
 import { first, peek, pop, remove } from '../collections/queue.ts'
-import { roomAt } from '../limits/belief/belief.ts'
 import { sentInMinute } from '../limits/belief/charges.ts'
+import { roomAt } from '../limits/belief/forecast.ts'
 import { capacityOf } from '../limits/capacity.ts'
 import type { TakenTurn, Waiting } from '../state/calls.ts'
 import { lookup } from '../state/context.ts'

@@ -1,7 +1,7 @@
 /** The shape of a belief in a snapshot, and the bounds of its size. */
 import { Schema } from 'effect'
+import { mostAnchors } from '../limits/belief/anchors.ts'
 import { type Belief, unknownBelief } from '../limits/belief/belief.ts'
-import { mostAnchors } from '../limits/belief/bucket.ts'
 import { type Charges, charged, mostCharges } from '../limits/belief/charges.ts'
 import { mostMinutes } from '../limits/belief/clock-window.ts'
 import { mostPoints } from '../limits/belief/trailing-window.ts'

@@ -1,7 +1,7 @@
 /** A scope whose calls stand where a record says, which may be elsewhere than this version would have put them. */
 import { HashMap } from 'effect'
 import { type Ending, type EndingRow, endingOf as endingIn } from '../collections/ended-log.ts'
-import * as belief from '../limits/belief/belief.ts'
+import * as belief from '../limits/belief/learn.ts'
 import { type Cost, charge } from '../limits/budget.ts'
 import { isReady } from '../scheduling/fairness.ts'
 import type { InFlight, Waiting } from '../state/calls.ts'

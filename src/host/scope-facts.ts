@@ -3,9 +3,9 @@
  */
 
 import type { Lane, Policy, ScopeContext } from '../../machines/index.ts'
-import { longestStatedWait } from '../../machines/limits/belief/belief.ts'
 import { minuteMs } from '../../machines/limits/belief/charges.ts'
 import { believedLimits, bindingCeiling } from '../../machines/limits/belief/projection.ts'
+import { longestStatedWait } from '../../machines/limits/belief/stated-waits.ts'
 import { capacityOf } from '../../machines/limits/capacity.ts'
 import { policyDifferences } from '../../machines/model/policy-input.ts'
 import { nextPrimary, primaryWanted } from '../../machines/scheduling/admission.ts'

@@ -5,6 +5,7 @@
  * follow the one of the most weight.
  */
 import * as bucket from './bucket.ts'
+import * as bucketAnswers from './bucket-answers.ts'
 import type { Charges } from './charges.ts'
 import * as clock from './clock-window.ts'
 import * as trailing from './trailing-window.ts'
@@ -97,7 +98,7 @@ const foretold = (tokens: number, low: number, middle: number, high: number): nu
 }
 
 /** An answer to a dispatch, with the charges of all other calls. */
-export interface Answer extends bucket.Moment {
+export interface Answer extends bucketAnswers.Moment {
   readonly accepted: boolean
   /** Charges with the call taken out. */
   readonly others: Charges
@@ -134,7 +135,7 @@ export const acceptedBy = (layer: Layer, answer: Answer): Layer => {
   return {
     ...layer,
     weights,
-    bucket: bucket.acceptedBy(layer.bucket, answer),
+    bucket: bucketAnswers.acceptedBy(layer.bucket, answer),
     trailing: trailing.acceptedUnder(layer.trailing, charges, dispatchedAtMs, atMs),
     clock: clock.acceptedIn(layer.clock, charges, dispatchedAtMs),
   }
@@ -148,7 +149,7 @@ export const refusedBy = (layer: Layer, answer: Answer): Layer => {
     // 0 is never.
     refusedAtMs: Math.max(1, atMs),
     weights,
-    bucket: bucket.refusedBy(layer.bucket, answer),
+    bucket: bucketAnswers.refusedBy(layer.bucket, answer),
     trailing: trailing.refusedUnder(layer.trailing, charges, tokens, dispatchedAtMs, atMs),
     clock: clock.refusedIn(layer.clock, charges, tokens, dispatchedAtMs),
   }

@@ -1,6 +1,6 @@
 /** How long a call may wait for its provider, and whether it is known already that this will not do. */
 import type { Call, ScopeContext } from '../../../machines/index.ts'
-import { statedUntil } from '../../../machines/limits/belief/belief.ts'
+import { statedUntil } from '../../../machines/limits/belief/stated-waits.ts'
 
 /** The last moment at which the call may still be waiting, epoch milliseconds. */
 export const waitsUntil = (

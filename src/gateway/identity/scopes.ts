@@ -4,7 +4,7 @@
  * key, and the least recently used gives way when there are too many.
  */
 import { InvalidInput, type PolicyInput, type ScopeContext } from '../../../machines/index.ts'
-import { longestStatedWait } from '../../../machines/limits/belief/belief.ts'
+import { longestStatedWait } from '../../../machines/limits/belief/stated-waits.ts'
 import type { LaneHost } from '../../host/host.ts'
 import { kernelOf } from '../../host/internal.ts'
 import { scopeName } from '../../host/scope-name.ts'

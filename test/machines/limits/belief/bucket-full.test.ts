@@ -1,6 +1,7 @@
 /** A refusal of a bucket that seems full: either it holds less, or it refills more slowly than was guessed. */
 import { expect, it } from 'vitest'
-import { type Bucket, refusedBy, unknownBucket } from '../../../../machines/limits/belief/bucket.ts'
+import { type Bucket, unknownBucket } from '../../../../machines/limits/belief/bucket.ts'
+import { refusedBy } from '../../../../machines/limits/belief/bucket-answers.ts'
 
 const atMs = 100_000
 /** Full by the best guess; a call was accepted 20 s ago, and 40k tokens were sent since. */

@@ -1,14 +1,7 @@
 /** Each hypothesis is held against its rule: the believed interval contains the true value. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  accepted,
-  type Belief,
-  refused,
-  roomAt,
-  sent,
-  unknownBelief,
-} from '../../../../machines/limits/belief/belief.ts'
+import { type Belief, unknownBelief } from '../../../../machines/limits/belief/belief.ts'
 import {
   type Charges,
   charged,
@@ -17,6 +10,8 @@ import {
   sentInMinute,
 } from '../../../../machines/limits/belief/charges.ts'
 import { ceilingIn, minuteOf } from '../../../../machines/limits/belief/clock-window.ts'
+import { roomAt } from '../../../../machines/limits/belief/forecast.ts'
+import { accepted, refused, sent } from '../../../../machines/limits/belief/learn.ts'
 import { believedLimits } from '../../../../machines/limits/belief/projection.ts'
 import { ceilingAfter } from '../../../../machines/limits/belief/trailing-window.ts'
 import { makeRule, type RuleSpec } from '../../../../src/emulator/index.ts'
