@@ -2,6 +2,7 @@
 import type { Evidence, Policy, ScopeContext } from '../../machines/index.ts'
 import { maxEpochMs } from '../../machines/model/call.ts'
 import { evidenceKinds } from '../../machines/model/evidence.ts'
+import { scopeParts } from './scope-name.ts'
 
 /** A stated wait is believed this long, milliseconds. Then one call finds out, and a wait that is true is stated again. */
 export const longestBeliefMs = 24 * 60 * 60_000
@@ -44,4 +45,11 @@ export const inherited = (wait: ScopeContext['wait'], nowMs: number): Evidence |
     facts: {},
     holdMs,
   }
+}
+
+/** Whether evidence of this scope, met under the one name, speaks of the other. A free name stands alone. */
+export const reaches = (scope: Evidence['scope'], from: string, to: string): boolean => {
+  const [source, other] = [scopeParts(from), scopeParts(to)]
+  if (source === null || other === null || other.provider !== source.provider) return false
+  return scope === 'provider' || (scope === 'credential' && other.credential === source.credential)
 }

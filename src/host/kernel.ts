@@ -9,23 +9,16 @@ import {
 } from '../../machines/index.ts'
 import { type Clock, steadyClock } from '../clock.ts'
 import type { Journal, JournalFailure } from '../journal/journal.ts'
-import { snapshotSize, snapshotText } from './checkpointing.ts'
-import { inherited } from './holding.ts'
+import { Checkpoints } from './checkpoints.ts'
+import { inherited, reaches } from './holding.ts'
+import { Observers } from './observers.ts'
 import { Outbox } from './outbox.ts'
 import { ProcessHold } from './process-hold.ts'
 import { keepFollowed, Replayed, replayJournal } from './recovery.ts'
-import { restsIn, startScope } from './scope-actor.ts'
-import { scopeParts } from './scope-name.ts'
+import { startScope } from './scope-actor.ts'
 import type { Observation } from './scope-record.ts'
 import { type RunnerPorts, ScopeRunner } from './scope-runner.ts'
 
-/** Entries after which a scope writes a checkpoint; more when there is more to write, so that the cost per event stays flat. */
-const checkpointEntries = 4_096
-const checkpointEntriesPerItem = 4
-/** The end of an episode is a good moment for one, when there is something to save, and little to write for it. */
-const checkpointEntriesAtEpisodeEnd = 256
-/** After so many entries a scope that wrote few of them gets a checkpoint too, so that opening reads no further back. */
-const coverEveryEntries = 16_384
 /** Idle scopes kept in memory unless the host says otherwise. */
 export const defaultScopesInMemory = 1_024
 /** Share of them that may be exceeded before some leave: leaving looks at all. */
@@ -47,22 +40,15 @@ export class Kernel {
   readonly #outbox: Outbox
   readonly #ports: RunnerPorts
   readonly #runners = new Map<string, ScopeRunner>()
-  /** Each observer with the function that it hears at the end. */
-  readonly #observers = new Map<(observation: Observation) => void, () => void>()
-  #observerFailures = 0
+  readonly #observers = new Observers()
   readonly #failureListeners: Array<(failure: JournalFailure) => void> = []
   readonly #scopeFailureListeners = new Set<(scope: string, cause: unknown) => void>()
-  readonly #checkpoints = new Map<string, Promise<void>>()
+  readonly #checkpoints: Checkpoints
   /** Scopes whose forgetting is not durable yet: their history in the journal is over. */
   readonly #forgetting = new Map<string, Promise<void>>()
   readonly #leaving = new Set<string>()
-  #covered = 0
-  #coverAt = 0
   #uses = 0
-  /** Settles when no snapshot is being made: one at a time, so that many scopes take no more turns than one. */
-  #encoding: Promise<unknown> = Promise.resolve()
   #closing: Promise<void> | null = null
-  #hasClosed = false
 
   private constructor(journal: Journal, clock: Clock, scopesInMemory: number) {
     this.#journal = journal
@@ -72,17 +58,19 @@ export class Kernel {
       for (const runner of this.#runners.values()) runner.fail(failure)
       for (const heard of this.#failureListeners.splice(0)) heard(failure)
     })
+    this.#checkpoints = new Checkpoints(journal, this.#outbox, this.#runners)
     this.#ports = {
       clock,
       outbox: this.#outbox,
       hold: new ProcessHold(clock),
-      isObserved: () => this.#observers.size > 0,
-      observe: (observation) => {
-        for (const observer of this.#observers.keys()) this.#tell(() => observer(observation))
+      isObserved: () => !this.#observers.isEmpty,
+      observe: (observation) => this.#observers.tell(observation),
+      written: (runner, episodeEnded) => {
+        runner.usedAt = ++this.#uses
+        this.#checkpoints.consider(runner, episodeEnded)
       },
-      written: (runner, episodeEnded) => this.#considerCheckpoint(runner, episodeEnded),
       failed: ({ name }, cause) => {
-        for (const heard of this.#scopeFailureListeners) this.#tell(() => heard(name, cause))
+        for (const heard of this.#scopeFailureListeners) this.#observers.guard(() => heard(name, cause))
       },
       spread: (from, evidence) => this.#spread(from, evidence),
     }
@@ -170,7 +158,7 @@ export class Kernel {
     const runner = this.#runners.get(name)
     if (runner !== undefined && !runner.isResting && runner.failure === null) return false
     // A checkpoint that is under way would come after the forgetting.
-    await this.#checkpoints.get(name)
+    await this.#checkpoints.settled(name)
     if (
       this.#runners.get(name) !== runner ||
       (runner !== undefined && !runner.isResting && runner.failure === null)
@@ -186,49 +174,17 @@ export class Kernel {
 
   /** Hears of every event that any scope is told from now on, once it is durable, and of the end. Answers how to stop. */
   observe(observer: (observation: Observation) => void, ended: () => void = () => {}): () => void {
-    // Its own key, so that one function may observe twice.
-    const told = (observation: Observation) => observer(observation)
-    if (this.#hasClosed) ended()
-    else this.#observers.set(told, ended)
-    return () => this.#observers.delete(told)
+    return this.#observers.add(observer, ended)
   }
 
   /** What observers threw: it harms neither scopes nor other observers. */
   get observerFailures(): number {
-    return this.#observerFailures
-  }
-
-  #tell(tell: () => void): void {
-    try {
-      tell()
-    } catch {
-      this.#observerFailures += 1
-    }
+    return this.#observers.failures
   }
 
   /** Writes a checkpoint of `runner` as it is now; joins one that is under way. Never holds the event loop for long. */
   checkpoint(runner: ScopeRunner): Promise<void> {
-    const running = this.#checkpoints.get(runner.name)
-    if (running !== undefined) return running
-    // The scope's memory and its history differ.
-    if (runner.failure !== null) return Promise.resolve()
-    runner.record.entriesSinceCheckpoint = 0
-    const { context, name, position } = runner
-    const rest = restsIn(context) ? { resting: true } : {}
-    const encoded = this.#encoding.then(() => snapshotText(context))
-    this.#encoding = encoded.catch(() => {})
-    const written = encoded
-      .then((snapshot) =>
-        this.#journal.checkpoint({ scope: name, position, at: context.at, snapshot, ...rest }),
-      )
-      .then(() => {
-        runner.record.uncoveredFrom = runner.record.position === position ? null : position + 1
-      })
-      // A journal that fails tells its listener; a checkpoint only shortens recovery.
-      .catch(() => {})
-      .finally(() => this.#checkpoints.delete(name))
-    this.#checkpoints.set(name, written)
-    return written
+    return this.#checkpoints.write(runner)
   }
 
   /**
@@ -246,48 +202,14 @@ export class Kernel {
     for (const runner of this.#runners.values()) runner.close()
     if (this.#outbox.failure === null) {
       const sound = [...this.#runners.values()].filter(({ failure }) => failure === null)
-      await Promise.all(sound.map((runner) => this.#lastCheckpoint(runner)))
-      await this.#cover()
+      await Promise.all(sound.map((runner) => this.#checkpoints.writeLast(runner)))
+      await this.#checkpoints.cover()
     }
     try {
       await this.#journal.close()
     } finally {
-      this.#hasClosed = true
-      for (const ended of this.#observers.values()) this.#tell(ended)
-      this.#observers.clear()
+      this.#observers.end()
     }
-  }
-
-  /** One that is under way may not hold the newest entries. */
-  async #lastCheckpoint(runner: ScopeRunner): Promise<void> {
-    await this.#checkpoints.get(runner.name)
-    if (runner.record.entriesSinceCheckpoint > 0) await this.checkpoint(runner)
-  }
-
-  /** Tells the journal up to where checkpoints stand for everything. */
-  async #cover(): Promise<void> {
-    let through = this.#outbox.last
-    for (const {
-      record: { uncoveredFrom },
-    } of this.#runners.values()) {
-      if (uncoveredFrom !== null) through = Math.min(through, uncoveredFrom - 1)
-    }
-    if (through <= this.#covered) return
-    this.#covered = through
-    // A journal that fails tells its listener.
-    await this.#journal.covered(through).catch(() => {})
-  }
-
-  /** Scopes that wrote little get a checkpoint as well, so that no entry of theirs stays the oldest for ever. */
-  async #coverLagging(): Promise<void> {
-    const { last } = this.#outbox
-    this.#coverAt = last
-    const lagging = [...this.#runners.values()].filter(
-      ({ record: { uncoveredFrom }, failure }) =>
-        failure === null && uncoveredFrom !== null && uncoveredFrom <= last - coverEveryEntries,
-    )
-    await Promise.all(lagging.map((runner) => this.checkpoint(runner)))
-    await this.#cover()
   }
 
   #permitsSettled(graceMs: number): Promise<void> {
@@ -351,23 +273,11 @@ export class Kernel {
 
   /** It leaves once its checkpoint is durable, unless somebody uses it meanwhile. */
   async #leave(runner: ScopeRunner): Promise<void> {
-    await this.#lastCheckpoint(runner)
+    await this.#checkpoints.writeLast(runner)
     if (runner.record.uncoveredFrom !== null || !runner.isResting) return
     if (this.#closing !== null || this.#runners.get(runner.name) !== runner) return
     runner.rest(() => this.scope(runner.name))
     this.#runners.delete(runner.name)
-  }
-
-  #considerCheckpoint(runner: ScopeRunner, episodeEnded: boolean): void {
-    runner.usedAt = ++this.#uses
-    if (this.#outbox.last - this.#coverAt >= coverEveryEntries) void this.#coverLagging()
-    const entries = runner.record.entriesSinceCheckpoint
-    if (entries < checkpointEntriesAtEpisodeEnd) return
-    const size = snapshotSize(runner.context)
-    const goodMoment = episodeEnded && entries >= size
-    if (goodMoment || entries >= Math.max(checkpointEntries, checkpointEntriesPerItem * size)) {
-      void this.checkpoint(runner)
-    }
   }
 
   /** A scope that is met while its credential or its provider's host is held is held as long. */
@@ -396,11 +306,4 @@ const use = (
 ): void => {
   const next = parsePolicy(policy, base)
   if (JSON.stringify(next) !== JSON.stringify(runner.context.policy)) runner.changePolicy(next)
-}
-
-/** Whether evidence of this scope, met under the one name, speaks of the other. A free name stands alone. */
-const reaches = (scope: Evidence['scope'], from: string, to: string): boolean => {
-  const [source, other] = [scopeParts(from), scopeParts(to)]
-  if (source === null || other === null || other.provider !== source.provider) return false
-  return scope === 'provider' || (scope === 'credential' && other.credential === source.credential)
 }
