@@ -3,7 +3,7 @@ import type { ScopeRunner } from '../../host/scope-runner.ts'
 import type { Upstream } from '../config/upstreams.ts'
 import type { BodyWeight } from '../identity/body-weight.ts'
 import type { SettledEstimate } from '../identity/estimator.ts'
-import type { HeldBody } from '../passage/body.ts'
+import type { ArrivingBody } from '../passage/arriving-body.ts'
 import type { TransportRequest } from '../passage/transport.ts'
 
 /** What a client asked for, ready to be admitted. */
@@ -15,7 +15,9 @@ export interface AskedCall {
   /** Field in which the upstream is told the call's id; null when it is not. */
   readonly idField: string | null
   /** The body as it is counted. */
-  readonly held: HeldBody
+  readonly held: { readonly release: () => void }
+  /** The body, where it may still be arriving; then `outbound` has none. */
+  readonly upload: ArrivingBody | null
   readonly bodyBytes: number
   /** The same, as it is estimated. */
   readonly weight: BodyWeight

@@ -161,7 +161,8 @@ export class ProxiedCall implements Absentee, PlaceHolder {
     if (this.#done || !this.#place.holds(permit)) return
     const error = permit.signal.reason as AdmissionError
     this.#provider.dispatch.stop()
-    if (!this.#client.answer.begun && error._tag !== 'DeadlineExceeded') {
+    const goesBack = !this.#client.answer.begun && this.#client.isRepeatable
+    if (goesBack && error._tag !== 'DeadlineExceeded') {
       if (this.#place.settle(this.#cancelled()) === 'waiting') {
         this.#ports.counters.preemptions += 1
         this.#provider.dispatch.forget()
@@ -216,7 +217,9 @@ export class ProxiedCall implements Absentee, PlaceHolder {
     }
     this.#ports.counters.clientAborts += 1
     // A call that was sent is broken off, and its retry is a new one.
-    if (!this.isQueued || !this.#ports.places.keep(this, this.#asked)) return this.nobodyCame()
+    // Nor can a retry of an upload be told before all of it is here.
+    const mayReturn = this.isQueued && this.#asked.upload === null
+    if (!mayReturn || !this.#ports.places.keep(this, this.#asked)) return this.nobodyCame()
     this.#isPresent = false
     this.#place.boundBy(null)
     // The client that comes for it brings the body again.

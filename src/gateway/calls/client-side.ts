@@ -44,6 +44,7 @@ export class ClientSide {
     this.#events = events
     this.#asked = asked
     this.#answer = this.#answerOf(request, response)
+    asked.upload?.whenStalled(events.stalled)
   }
 
   /** As its present client said it; without the body once it is not sent again. */
@@ -75,6 +76,11 @@ export class ClientSide {
 
   get #path(): string {
     return this.#asked.outbound.path.split('?', 1)[0] as string
+  }
+
+  /** The body is still here from its first byte on. */
+  get isRepeatable(): boolean {
+    return this.#asked.upload?.isRepeatable ?? true
   }
 
   /** The body is not sent again. */

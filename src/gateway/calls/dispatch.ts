@@ -18,14 +18,15 @@ export class Dispatch {
   }
 
   send(
-    { upstream, outbound, idField, hidesUsage }: AskedCall,
+    { upstream, outbound, upload, idField, hidesUsage }: AskedCall,
     callId: string,
     response: ServerResponse,
   ): void {
     const { clock, transport } = this.#ports
     const headers = idField === null ? outbound.headers : [...outbound.headers, idField, callId]
     this.#attempt = new Attempt({ provider: upstream.provider, hidesUsage }, response, clock, this.#events)
-    this.#exchange = transport.send({ ...outbound, headers }, this.#attempt)
+    const body = upload === null ? outbound.body : upload.open()
+    this.#exchange = transport.send({ ...outbound, headers, body }, this.#attempt)
   }
 
   /** A request is out, and what becomes of it is not settled. */

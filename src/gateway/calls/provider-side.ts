@@ -87,6 +87,7 @@ export class ProviderSide implements AttemptEvents {
     if (evidence !== null && evidence.retryAfterMs !== null) waitAnswers.keep(name, refusal)
     this.dispatch.stop()
     if (evidence === null) this.#place.settle({ outcome: 'failed' })
+    else if (!this.#client.isRepeatable) this.#place.end({ outcome: 'throttled', evidence })
     else if (this.#place.settle({ outcome: 'throttled', evidence }) === 'waiting') {
       counters.absorbedRefusals += 1
       this.#refusal = refusal
@@ -161,7 +162,8 @@ export class ProviderSide implements AttemptEvents {
   #neverSent(error: Error): void {
     this.#ports.counters.neverSent += 1
     this.#unsent += 1
-    if (this.#unsent >= mostUnsent) this.#place.end({ outcome: 'failed', cause: 'never-sent' })
+    if (this.#unsent >= mostUnsent || !this.#client.isRepeatable)
+      this.#place.end({ outcome: 'failed', cause: 'never-sent' })
     else if (this.#place.settle(neverSent) === 'waiting') return this.dispatch.forget()
     this.#unreachable(error)
   }

@@ -16,6 +16,7 @@ import { weigh } from '../identity/body-weight.ts'
 import type { TokenEstimator } from '../identity/estimator.ts'
 import { maxOutputIn } from '../identity/max-output.ts'
 import type { ScopeFinder } from '../identity/scopes.ts'
+import { ArrivingBody } from '../passage/arriving-body.ts'
 import type { HeldBody } from '../passage/body.ts'
 import { requestFields } from '../passage/forward-headers.ts'
 import type { FieldProblem } from '../problem/field-problem.ts'
@@ -50,9 +51,9 @@ export interface AskingRequest extends Pick<Arrival, 'route' | 'found' | 'holder
   readonly request: Pick<IncomingMessage, 'headers' | 'rawHeaders'>
 }
 
-/** A body as it came, and without its encoding. */
+/** A body as it came, and what is known of it, without its encoding. */
 export interface AskedBody {
-  readonly held: HeldBody
+  readonly held: HeldBody | ArrivingBody
   readonly plain: Buffer
 }
 
@@ -81,7 +82,15 @@ export const askedCall = (
   if (isProblems(said)) return said
   const runner = scopes.find(routing.namer.identify(subject))
   if (runner === 'too-many' || isProblems(runner)) return runner
-  const weight = weigh({ body: plain, wire: upstream.wire, rule: found.row.estimate, contentType })
+  const upload = held instanceof ArrivingBody ? held : null
+  const totalBytes = upload?.totalBytes ?? plain.byteLength
+  const weight = weigh({
+    body: plain,
+    totalBytes,
+    wire: upstream.wire,
+    rule: found.row.estimate,
+    contentType,
+  })
   const estimatedTokens = estimator.estimate(weight, runner.name)
   const maxOutputTokens = maxOutputIn(plain)
   const { clock } = kernelOf(host)
@@ -96,16 +105,21 @@ export const askedCall = (
       ? 0
       : expectedOutput(estimator, runner, described.priorityClass, maxOutputTokens)
   const call = { ...described, outputTokens }
-  const body = held.buffer
+  const body = held instanceof ArrivingBody ? plain : held.buffer
   // Told only where it is honoured, only what the client said, and only in a body that can be changed.
   const isRanked =
-    body === plain && upstream.honoursPriority && upstream.wire === 'openai' && said.priorityClass !== null
+    upload === null &&
+    body === plain &&
+    upstream.honoursPriority &&
+    upstream.wire === 'openai' &&
+    said.priorityClass !== null
   const sent = isRanked ? withPriorityMember(body, priorityRanks[call.priorityClass]) : body
-  const asksForUsage = body === plain && upstream.asksForUsage === true && upstream.wire === 'openai'
+  const asksForUsage =
+    upload === null && body === plain && upstream.asksForUsage === true && upstream.wire === 'openai'
   const asking = asksForUsage ? withUsageAsked(route.path, sent) : sent
   const headers = requestFields(request.rawHeaders, {
     honoursPriority: upstream.honoursPriority,
-    keepLength: false,
+    keepLength: upload !== null,
   })
   return {
     call,
@@ -116,13 +130,14 @@ export const askedCall = (
       origin,
       path: pathAndQuery(route),
       headers,
-      body: asking,
+      body: upload === null ? asking : null,
       headTimeoutMs: 0,
     },
     // The emulator's log judges by it whether a call was dispatched twice.
     idField: upstream.name.startsWith('emulator/') ? 'x-emulator-call-id' : null,
     held,
-    bodyBytes: plain.byteLength,
+    upload,
+    bodyBytes: totalBytes,
     weight,
     estimatedTokens,
     statedId: said.id,

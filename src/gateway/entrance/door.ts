@@ -13,29 +13,24 @@ import type { Router } from '../config/upstreams.ts'
 import type { TokenEstimator } from '../identity/estimator.ts'
 import { textMember } from '../identity/members.ts'
 import { type HeldBody, HeldBytes, isUpload, readBody } from '../passage/body.ts'
-import { type Coding, codingsIn, knownCodings } from '../passage/codings.ts'
-import { decodeBody } from '../passage/decoded-body.ts'
 import { forward, type PassagePorts } from '../passage/forward.ts'
 import type { Transport } from '../passage/transport.ts'
 import { closing, full, journalFailed, tooManyScopes } from '../problem/gateway-problems.ts'
 import { badRequest, type Problem, sendProblem } from '../problem/problem.ts'
 import {
   badTarget,
-  damagedBody,
   noTrace,
   notFound,
   notOperator,
   signedForHost,
-  tooLarge,
   twoHosts,
   unclearLength,
-  unfoldsTooFar,
-  unknownCoding,
   unknownScope,
 } from '../problem/request-problems.ts'
 import type { Routing } from '../routing/routing.ts'
 import { SocketDoor } from '../sockets/socket-door.ts'
-import { type Arrival, askedCall } from './asking.ts'
+import { type Arrival, type AskedBody, askedCall } from './asking.ts'
+import { Bodies } from './bodies.ts'
 import { isProblems } from './call-headers.ts'
 import { type Doorkeeper, isToken } from './doorkeeper.ts'
 import type { EntranceGuard } from './guarded.ts'
@@ -66,9 +61,6 @@ export interface DoorPorts extends LanesPorts {
   readonly keepAlive: KeepAlive
 }
 
-/** What a refused coding is answered with (RFC 9110 section 15.5.16). */
-const acceptedCodings = { 'accept-encoding': knownCodings.join(', ') }
-
 export class Door {
   readonly #ports: DoorPorts
   readonly #callPorts: CallPorts
@@ -80,6 +72,7 @@ export class Door {
   readonly #health: Health
   /** Bodies that arrive or are kept: each until it cannot be sent again, or its client is away. */
   readonly #held: HeldBytes
+  readonly #bodies: Bodies
   #closing = false
   #emptied: () => void = () => {}
 
@@ -89,6 +82,13 @@ export class Door {
     this.#places = new KeptPlaces(kernelOf(host).clock)
     this.#held = new HeldBytes(ports.heldBodiesLimitBytes)
     this.#health = new Health(host)
+    this.#bodies = new Bodies({
+      held: this.#held,
+      limitBytes: ports.bodyLimitBytes,
+      clock: kernelOf(host).clock,
+      writeStallMs: ports.writeStallMs,
+      entrance: ports.entrance,
+    })
     this.#callPorts = {
       transport,
       estimator,
@@ -176,15 +176,12 @@ export class Door {
       this.#ports.counters.forwarded += 1
       return forward(this.#passage, route, request, response, null)
     }
-    const encoding = request.headers['content-encoding'] ?? ''
-    const codings = codingsIn(encoding)
-    if (codings === null) return this.#refuse(request, response, unknownCoding(encoding), acceptedCodings)
-    const { bodyLimitBytes } = this.#ports
-    readBody(request, bodyLimitBytes, this.#held, (body) =>
+    const arrival: Arrival = { route, found, request, response, holder }
+    this.#bodies.read(arrival, (body) =>
       this.#guarded(response, () => {
-        if (body === 'too-large') this.#refuse(request, response, tooLarge(bodyLimitBytes))
-        else if (body === 'no-room') this.#full(response)
-        else this.#decode({ route, found, request, response, holder }, body, codings)
+        if (body === 'no-room') this.#full(response)
+        else if ('problem' in body) this.#refuse(request, response, body.problem, body.fields)
+        else this.#admit(arrival, body)
       }),
     )
   }
@@ -238,37 +235,15 @@ export class Door {
     sendProblem(response, problem)
   }
 
-  /** An encoded body is looked into by a decoded copy, and passed on as it came. */
-  #decode(arrival: Arrival, body: HeldBody, codings: ReadonlyArray<Coding>): void {
-    const { request, response } = arrival
-    // Whatever becomes of it, the body is not kept beyond its exchange.
-    response.once('close', () => body.release())
-    if (response.destroyed) return body.release()
-    if (codings.length === 0 || body.buffer.length === 0) return this.#admit(arrival, body, body.buffer)
-    const bounds = { limitBytes: this.#ports.bodyLimitBytes, held: this.#held }
-    decodeBody(body.buffer, codings, bounds, (decoded) =>
-      this.#guarded(response, () => {
-        if (typeof decoded !== 'string') {
-          if (!response.destroyed) this.#admit(arrival, body, decoded.buffer)
-          return decoded.release()
-        }
-        body.release()
-        if (decoded === 'no-room') this.#full(response)
-        else if (decoded === 'too-large') this.#refuse(request, response, unfoldsTooFar(bounds.limitBytes))
-        else this.#refuse(request, response, damagedBody(request.headers['content-encoding'] ?? ''))
-      }),
-    )
-  }
-
-  /** `plain` is the body without its encoding. */
-  #admit(arrival: Arrival, body: HeldBody, plain: Buffer): void {
+  #admit(arrival: Arrival, body: AskedBody): void {
     const { route, request, response } = arrival
     const { counters, scopesLimit } = this.#ports
     if (arrival.found.row.kind !== 'generating') {
       counters.forwarded += 1
-      return forward(this.#passage, route, request, response, body)
+      // Only a call's body may still be arriving.
+      return forward(this.#passage, route, request, response, body.held as HeldBody)
     }
-    const asked = askedCall(this.#ports, arrival, { held: body, plain })
+    const asked = askedCall(this.#ports, arrival, body)
     if (isProblems(asked)) return this.#refuse(request, response, badRequest(asked))
     if (asked === 'too-many') {
       counters.full += 1

@@ -13,17 +13,26 @@ export interface BodyWeight {
 }
 
 export interface WeighedBody {
-  /** Without its encoding. */
+  /** Without its encoding; of an upload, what has arrived. */
   readonly body: Buffer
+  /** Of all of it. Default: all has arrived. */
+  readonly totalBytes?: number
   readonly wire: Wire
   readonly rule: EstimateRule
   readonly contentType: string
 }
 
-export const weigh = ({ body, wire, rule, contentType }: WeighedBody): BodyWeight => {
-  if (rule === 'media') return { textBytes: 0, mediaTokens: mediaAt(body, wire) ?? unknownMediaTokens }
+export const weigh = ({
+  body,
+  totalBytes = body.byteLength,
+  wire,
+  rule,
+  contentType,
+}: WeighedBody): BodyWeight => {
+  if (rule === 'media')
+    return { textBytes: 0, mediaTokens: mediaAt(body, totalBytes, wire) ?? unknownMediaTokens }
   const boundary = rule === 'form' || /^\s*multipart\//i.test(contentType) ? boundaryIn(contentType) : null
-  return boundary === null ? weighJson(body, wire) : weighForm(body, boundary, wire)
+  return boundary === null ? weighJson(body, wire) : weighForm(body, totalBytes, boundary, wire)
 }
 
 /** The wire whose rules count for a provider that is known by its name. */
@@ -32,20 +41,19 @@ export const wireOfProvider = (provider: string): Wire => {
   return /gemini|google|vertex/i.test(provider) ? 'gemini' : 'openai'
 }
 
-/** Tokens of bytes that begin as media do; null for any other. */
-const mediaAt = (bytes: Buffer, wire: Wire): number | null => {
+/** Tokens of media of this size that begin with `bytes`; null for what is none. */
+const mediaAt = (bytes: Buffer, sizeBytes: number, wire: Wire): number | null => {
   const kind = kindOfMedia(bytes)
-  return kind === null
-    ? null
-    : tokensOfMedia(kind, bytes.subarray(0, mostDecoded[kind]), bytes.byteLength, wire)
+  return kind === null ? null : tokensOfMedia(kind, bytes.subarray(0, mostDecoded[kind]), sizeBytes, wire)
 }
 
-const weighForm = (body: Buffer, boundary: string, wire: Wire): BodyWeight => {
+const weighForm = (body: Buffer, totalBytes: number, boundary: string, wire: Wire): BodyWeight => {
   const spans: Array<TextSpan> = []
   let mediaTokens = 0
-  for (const part of formParts(body, boundary)) {
-    if (part.isFile) mediaTokens += mediaAt(body.subarray(part.start, part.end), wire) ?? unknownMediaTokens
-    else spans.push(part)
+  for (const part of formParts(body, boundary, totalBytes)) {
+    const [bytes, sizeBytes] = [body.subarray(part.start, part.end), part.end - part.start]
+    if (part.isFile) mediaTokens += mediaAt(bytes, sizeBytes, wire) ?? unknownMediaTokens
+    else if (part.end <= body.byteLength) spans.push(part)
   }
   return { textBytes: textWeight(body, spans), mediaTokens }
 }

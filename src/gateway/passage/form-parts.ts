@@ -23,16 +23,24 @@ export const boundaryIn = (contentType: string): string | null => {
   return named === null ? null : (named[1] ?? named[2] ?? null)
 }
 
-/** In order. A part that does not end is left out. */
-export const formParts = (body: Buffer, boundary: string): ReadonlyArray<FormPart> => {
+/**
+ * In order. `body` is what has arrived of `totalBytes`: a part that goes on beyond it ends with the form, and one
+ * that does not end in a whole body is left out.
+ */
+export const formParts = (
+  body: Buffer,
+  boundary: string,
+  totalBytes = body.byteLength,
+): ReadonlyArray<FormPart> => {
   const parts: Array<FormPart> = []
   const line = Buffer.from(`--${boundary}`)
   let at = body.indexOf(line)
   while (at >= 0 && parts.length < mostParts) {
     const headAt = at + line.length
     const headEnds = body.indexOf('\r\n\r\n', headAt)
-    const next = body.indexOf(`\r\n--${boundary}`, Math.max(headAt, headEnds + 2))
-    if (headEnds < 0 || next < 0) return parts
+    const found = body.indexOf(`\r\n--${boundary}`, Math.max(headAt, headEnds + 2))
+    if (headEnds < 0 || (found < 0 && totalBytes <= body.byteLength)) return parts
+    const next = found < 0 ? totalBytes : found
     const head = body.toString('utf8', headAt, Math.min(headEnds, headAt + longestHead))
     const disposition = /^content-disposition:(.*)$/im.exec(head)?.[1] ?? ''
     const name = /;\s*name="([^"]*)"/i.exec(disposition)?.[1] ?? /;\s*name=([^\s;"]+)/i.exec(disposition)?.[1]
@@ -44,7 +52,7 @@ export const formParts = (body: Buffer, boundary: string): ReadonlyArray<FormPar
         start: headEnds + 4,
         end: Math.max(headEnds + 4, next),
       })
-    at = next + 2
+    at = found < 0 ? -1 : next + 2
   }
   return parts
 }

@@ -134,7 +134,7 @@ export class CarriedSocket {
       return this.#tell(found, eventId)
     }
     calls.counters.calls += 1
-    const call = new SocketCall(calls, found, eventId, this.#events)
+    const call = new SocketCall(calls, found, { body, eventId }, this.#events)
     this.#waiting = call
     this.#calls.add(call)
     call.ask()

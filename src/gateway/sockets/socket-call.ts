@@ -36,10 +36,15 @@ export class SocketCall implements PlaceHolder {
   readonly #wait: CallWait
   #isOver = false
 
-  constructor(ports: CallPorts, asked: AskedCall, eventId: string | null, events: SocketCallEvents) {
+  constructor(
+    ports: CallPorts,
+    asked: AskedCall,
+    { body, eventId }: { readonly body: HeldBody; readonly eventId: string | null },
+    events: SocketCallEvents,
+  ) {
     this.#ports = ports
     this.asked = asked
-    this.message = asked.held
+    this.message = body
     this.eventId = eventId
     this.#events = events
     this.place = new Place(asked.runner, asked.call, ports.clock, this)

@@ -96,6 +96,15 @@ describe('media', () => {
     expect(weightOf(form, 'openai', type)).toEqual({ mediaTokens: 201, textBytes: 400 })
     const whole = weigh({ body: wave(20), wire: 'openai', rule: 'media', contentType: 'audio/wav' })
     expect(whole).toEqual({ mediaTokens: 201, textBytes: 0 })
+    // Of an upload that still arrives, the beginning of its file and its size are enough.
+    const beginning = form.subarray(0, 2_000)
+    const begun = {
+      body: beginning,
+      totalBytes: form.byteLength,
+      wire: 'openai' as const,
+      rule: 'form' as const,
+    }
+    expect(weigh({ ...begun, contentType: type }).mediaTokens).toBe(201)
   })
 
   it('never throws, whatever the bytes', () => {
