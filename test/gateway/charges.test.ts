@@ -17,6 +17,8 @@ describe('the output that a body allows', () => {
     ['{"contents":[{"max_tokens":1}],"generationConfig":{"temperature":0,"maxOutputTokens":77}}', 77],
     ['{"generation_config":{"max_output_tokens":9}}', 9],
     ['{"messages":[],"inferenceConfig":{"maxTokens":512}}', 512],
+    ['{"type":"response.create","response":{"max_output_tokens":300}}', 300],
+    ['{"type":"response.create","response":{"max_output_tokens":"inf"}}', null],
     ['{"messages":[{"max_tokens":4}]}', null],
     ['{"max_tokens":null}', null],
     ['{"max_tokens":"8"}', null],

@@ -5,6 +5,7 @@ import { expect, it } from 'vitest'
 import { addToken } from '../../src/gateway/entrance/tokens.ts'
 import { folder, Program, run } from '../cli/program.ts'
 import { answerStatus, event, overloaded, startUpstream } from './setting.ts'
+import { connect, startProvider } from './sockets/provider.ts'
 
 const planted = {
   key: 'planted-key-1',
@@ -20,10 +21,37 @@ const filesIn = (at: string): ReadonlyArray<string> =>
     .map((name) => join(at, String(name)))
     .filter((path) => statSync(path).isFile() && !path.endsWith('gateway.json'))
 
+/** A refused response, one that is cut short, and a message that is none. */
+const overSocket = async (
+  base: string,
+  own: Readonly<Record<string, string>>,
+  { connection }: Awaited<ReturnType<typeof startProvider>>,
+): Promise<void> => {
+  const fields = { ...own, authorization: `Bearer ${planted.key}`, 'x-custom': planted.field }
+  const client = await connect(base, '/v1/responses', fields)
+  const provider = await connection()
+  const closed = new Promise((resolve) => client.socket.once('close', resolve))
+  client.socket.send(`{"type":"response.create","model":7,"input":"${planted.prompt}"}`)
+  client.say({ type: 'response.create', model: 'm', event_id: 'e1', input: planted.prompt })
+  while (!(await provider.next()).includes('e1'));
+  const error = { code: 'rate_limit_exceeded', message: `Rate limit reached ${planted.refusal}` }
+  provider.say({ type: 'error', status: 429, error })
+  await provider.next()
+  provider.say({ type: 'response.created', response: { id: 'r1' } })
+  provider.say({ type: 'response.output_text.delta', delta: planted.completion })
+  while (!(await client.next()).includes(planted.completion));
+  provider.socket.close(1_011, planted.reply)
+  await closed
+}
+
 it('none of them is found', async () => {
   const at = folder()
   const upstream = await startUpstream()
-  const upstreams = [{ name: 'scripted', baseUrl: upstream.url, wire: 'anthropic' }]
+  const spoken = await startProvider()
+  const upstreams = [
+    { name: 'scripted', baseUrl: upstream.url, wire: 'anthropic' },
+    { name: 'spoken', baseUrl: spoken.upstream.url, wire: 'openai' },
+  ]
   const policies = { '*': { pacingBaseMs: 1, pacingMaxMs: 5 } }
   writeFileSync(join(at, 'gateway.json'), JSON.stringify({ upstreams, policies }))
   const token = addToken(join(at, 'lanes.db.tokens'), { principal: 'p', classes: null, lanes: null }, 1)
@@ -55,6 +83,7 @@ it('none of them is found', async () => {
   // Cut short: failures say most.
   response.end(event('content_block_delta', { delta: { type: 'text_delta', text: planted.completion } }))
   expect(await (await answer).text()).toContain(planted.completion)
+  await overSocket(`${url}/spoken`, own, spoken)
   said.push(await (await ask({ 'x-rightofway-lane': 'x' })).text())
   said.push(await (await ask({ 'x-rightofway-token': 'row_wrong' })).text())
   for (const path of [

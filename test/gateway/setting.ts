@@ -96,6 +96,8 @@ export interface SettingOptions {
   readonly writeStallMs?: number
   readonly interimAnswersMs?: number
   readonly keepAlive?: 'informational' | 'comments'
+  /** Files of a certificate for `localhost`. */
+  readonly tls?: { readonly cert: string; readonly key: string }
   readonly transport?: Transport
 }
 
@@ -116,6 +118,7 @@ export const startSetting = async (options: SettingOptions = {}): Promise<Settin
     ...(options.writeStallMs === undefined ? {} : { writeStallMs: options.writeStallMs }),
     ...(options.interimAnswersMs === undefined ? {} : { interimAnswersMs: options.interimAnswersMs }),
     ...(options.keepAlive === undefined ? {} : { keepAlive: options.keepAlive }),
+    ...(options.tls === undefined ? {} : { tls: options.tls }),
     ...(options.scopesLimit === undefined ? {} : { scopesLimit: options.scopesLimit }),
     ...(upstream === undefined
       ? {}

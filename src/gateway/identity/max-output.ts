@@ -4,11 +4,12 @@ import { memberAt } from './members.ts'
 
 /** Top-level members that state it: Anthropic and older OpenAI, OpenAI and Cerebras, OpenAI Responses. */
 const members: ReadonlyArray<string> = ['max_tokens', 'max_completion_tokens', 'max_output_tokens']
-/** Members one level down: Gemini (in both spellings that it takes), Bedrock Converse. */
+/** Members one level down: Gemini (in both spellings that it takes), Bedrock Converse, OpenAI Realtime. */
 const nested: ReadonlyArray<readonly [holder: string, member: string]> = [
   ['generationConfig', 'maxOutputTokens'],
   ['generation_config', 'max_output_tokens'],
   ['inferenceConfig', 'maxTokens'],
+  ['response', 'max_output_tokens'],
 ]
 
 /** The largest maximum that the body states; null when it states none that can be counted. */

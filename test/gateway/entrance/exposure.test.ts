@@ -1,6 +1,5 @@
 /** Who may ask: by what name, from which page, with which token, over which connection. */
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
@@ -11,6 +10,7 @@ import { addToken, revokeToken, type TokenRights } from '../../../src/gateway/en
 import { type Gateway, startGateway } from '../../../src/gateway/gateway.ts'
 import { openHost } from '../../../src/host/host.ts'
 import { Program, run } from '../../cli/program.ts'
+import { certificate, hasOpenssl } from '../certificate.ts'
 import { head, raw } from '../raw.ts'
 import { answerJson, post, type ScriptedUpstream, secret, startUpstream } from '../setting.ts'
 
@@ -256,34 +256,6 @@ describe('an address that others reach', () => {
     ])
   })
 })
-
-const certificate = (folder: string, name: string): void => {
-  const subject = ['-subj', `/CN=${name}`, '-addext', 'subjectAltName=DNS:localhost']
-  const files = ['-keyout', join(folder, 'next.key'), '-out', join(folder, 'next.pem')]
-  const made = [
-    'req',
-    '-x509',
-    '-newkey',
-    'ec',
-    '-pkeyopt',
-    'ec_paramgen_curve:prime256v1',
-    '-nodes',
-    '-days',
-    '2',
-  ]
-  execFileSync('openssl', [...made, ...subject, ...files], { stdio: 'ignore' })
-  renameSync(join(folder, 'next.key'), join(folder, 'key.pem'))
-  renameSync(join(folder, 'next.pem'), join(folder, 'cert.pem'))
-}
-
-const hasOpenssl = ((): boolean => {
-  try {
-    execFileSync('openssl', ['version'], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
-})()
 
 const nameShown = (url: string): Promise<string> =>
   new Promise((resolve, reject) => {
